@@ -8,7 +8,8 @@ import sysconfig
 
 from setuptools import Extension, setup
 
-# Where an extension cannot be built, the numpy kernel does the same work, and footers are parsed as a whole.
+# Where an extension cannot be built, the numpy kernel does the same work, and footers are parsed as
+# a whole.
 EXTENSIONS = [
     Extension(
         "sbbf_tool.bloom._kernel",
@@ -19,7 +20,8 @@ EXTENSIONS = [
             "sbbf_tool/bloom/_variants.h",
             "sbbf_tool/bloom/_xxh64.h",
         ],
-        # Vectors are passed between functions that are always inlined; no calling convention is involved.
+        # Vectors are passed between functions that are always inlined; no calling convention is
+        # involved.
         extra_compile_args=["-O3", "-Wno-psabi"],
         optional=True,
     ),

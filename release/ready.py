@@ -1,6 +1,7 @@
 """Refuse a release that is not ready: python release/ready.py v0.1.0
 
-Authors and addresses are in pyproject.toml, the version's date in CHANGELOG.md, and the tag is the version.
+Authors and addresses are in pyproject.toml, the version's date in CHANGELOG.md, and the tag is the
+version.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
     sbbf_tool.check("with_filters.parquet").findings
     sbbf_tool.remove_filters("with_filters.parquet", in_place=True)
 
-Verbs as classes, for `run`, are in `sbbf_tool.verbs`, and the functions of an extension in its package, such as
-`sbbf_tool.extensions.index`.
+Verbs as classes, for `run`, are in `sbbf_tool.verbs`, and the functions of an extension in its
+package, such as `sbbf_tool.extensions.index`.
 """
 
 from __future__ import annotations

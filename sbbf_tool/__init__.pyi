@@ -1,4 +1,5 @@
-"""The public names. `__init__` reads this table when a name is first used, and type checkers always do."""
+"""The public names. `__init__` reads this table when a name is first used, and type checkers always
+do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
 from sbbf_tool.editing.edit import Edit as Edit

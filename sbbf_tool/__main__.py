@@ -1,6 +1,8 @@
-"""`sbbf`, also as `python -m sbbf_tool`: run the command line, and handle every error that it or its imports do not handle.
+"""`sbbf`, also as `python -m sbbf_tool`: run the command line, and handle every error that it or
+its imports do not handle.
 
-Python exits with 1 after an unhandled error, but for this tool 1 is an answer. So this module reports such errors and exits with 70.
+Python exits with 1 after an unhandled error, but for this tool 1 is an answer. So this module
+reports such errors and exits with 70.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import warnings
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
-# Parsing a wide footer makes a million objects; at the default of 700, looking for garbage among them takes as long as making them.
+# Parsing a wide footer makes a million objects; at the default of 700, looking for garbage among
+# them takes as long as making them.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit code: 130 after an interrupt, 70 after an unhandled error."""
+    """Run the command line and end the process with its exit code: 130 after an interrupt, 70 after
+    an unhandled error."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         _end_at_interrupt(INTERRUPTED)  # no file is open yet
@@ -42,13 +46,15 @@ def main() -> None:
 
 
 def _end_at_interrupt(code: int) -> None:
-    """End the process at a SIGINT: the traceback of an import, or of the end of a thread, is of no use."""
+    """End the process at a SIGINT: the traceback of an import, or of the end of a thread, is of no
+    use."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
 
 
 def _open_missing_streams() -> None:
-    """Give closed standard streams to the null device, so that no file gets their number: libraries would print into that file.
+    """Give closed standard streams to the null device, so that no file gets their number: libraries
+    would print into that file.
 
     The mode of each is the one in which its use fails, as that of a closed stream does.
     """
@@ -64,7 +70,8 @@ def _open_missing_streams() -> None:
 
 
 def _report(error: BaseException) -> None:
-    """Print one line on stderr, and the traceback with `--verbose`. Ignore errors of stderr, which may be closed or full."""
+    """Print one line on stderr, and the traceback with `--verbose`. Ignore errors of stderr, which
+    may be closed or full."""
     try:
         from sbbf_tool.display import escape, redact_text
         from sbbf_tool.errors import describe_unexpected

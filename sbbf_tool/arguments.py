@@ -1,6 +1,7 @@
 """Arguments of Python functions that take several values: any iterable, or a single value.
 
-Text and bytes are iterable in Python, so a single `"abc"` would otherwise be three values or three columns.
+Text and bytes are iterable in Python, so a single `"abc"` would otherwise be three values or three
+columns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def as_iterable(values: Any) -> Iterable[Any]:
-    """Return `values` itself if it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None.
+    """Return `values` itself if it is an iterable of values, else a tuple of the single value:
+    text, bytes, a path, a number, None.
 
     An open file, which iterates over its lines, is a single value too.
     """
@@ -38,9 +40,11 @@ _BUILT_IN = {str, bytes, int, float, type(None)}
 
 
 def as_values(values: Any) -> list[Any]:
-    """Return the values of an argument that takes one value or an iterable of them, as `as_value` does.
+    """Return the values of an argument that takes one value or an iterable of them, as `as_value`
+    does.
 
-    They are converted in one step if they are a column of pyarrow, Polars (whose own objects have no nanoseconds) or pandas.
+    They are converted in one step if they are a column of pyarrow, Polars (whose own objects have
+    no nanoseconds) or pandas.
     """
     package = type(values).__module__.partition(".")[0]
     if package == "polars" and hasattr(values, "to_arrow"):
@@ -69,7 +73,8 @@ def as_values(values: Any) -> list[Any]:
 
 
 def as_value(value: Any) -> Any:
-    """Return a scalar of pyarrow, pandas or numpy as text, bytes, a number or None; other objects as they are."""
+    """Return a scalar of pyarrow, pandas or numpy as text, bytes, a number or None; other objects
+    as they are."""
     name = type(value).__name__
     if name in _NULLS or (name in _NUMPY_TIMES and str(value) == "NaT"):
         return None
@@ -81,7 +86,8 @@ def as_value(value: Any) -> Any:
 
 
 def _from_arrow(array: pa.Array) -> list[Any]:
-    """Return the values of an array. Those of types that no column can hold are left as they are."""
+    """Return the values of an array. Those of types that no column can hold are left as they
+    are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -107,7 +113,8 @@ def _from_arrow(array: pa.Array) -> list[Any]:
 
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
-    """Return names as a tuple, each once; a single string is one name. Raises UsageError for a name that is not a string."""
+    """Return names as a tuple, each once; a single string is one name. Raises UsageError for a name
+    that is not a string."""
     names = tuple(as_iterable(names_or_name))
     for name in names:
         if not isinstance(name, str):

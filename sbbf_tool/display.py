@@ -1,10 +1,11 @@
-"""Display of names and text: without secrets, and without characters that a terminal, a log or a CI runner interprets.
+"""Display of names and text: without secrets, and without characters that a terminal, a log or a CI
+runner interprets.
 
-redact        remove password, token and signature from a path, URL or DuckLake catalog, before it enters a report or an error
-redact_text   redact the URLs within text, such as another library's message
-quote_word    write a word of a command so that it can be copied into a shell
-escape        print text from files and paths on one line, with unprintable characters as codes
-to_json       write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
+redact        remove password, token and signature from a path, URL or DuckLake catalog, before it
+enters a report or an error redact_text   redact the URLs within text, such as another library's
+message quote_word    write a word of a command so that it can be copied into a shell escape
+print text from files and paths on one line, with unprintable characters as codes to_json
+write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ HIDDEN = "..."
 _URL = r"(?s)(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)"
 _URL_IN_TEXT = r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]{1,31}:/+[^\s'\"<>`]+"
 _PASSWORD = r"(?s)(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))"
-"""A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
+"""A colon in the authority with no port after it. The text from there to the last `@` is a
+password, which may contain a slash."""
 
 _PASSWORD_WORD = r"(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)"
 """A password among the words of a connection string, such as `dbname=lake password=...`."""
 
 _LAST_TABLE = r"""(?s)(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/=])+)?)"""
-"""The name of a DuckLake catalog and of a table in it, which is not the end of a password with a `#`."""
+"""The name of a DuckLake catalog and of a table in it, which is not the end of a password with a
+`#`."""
 
 _KEYS_ARE_LITERAL = frozenset(
     (
@@ -51,14 +54,16 @@ _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 _QUERY_OF_KEY = r"(?si)(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)"
 _QUERY = r"(?=[?#])"
 
-# GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one (actions/runner, ActionCommand.cs), and
-# ignores zero-width characters between these; Azure executes `##vso[...]`, TeamCity `##teamcity[...]`.
+# GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one
+# (actions/runner, ActionCommand.cs), and ignores zero-width characters between these; Azure
+# executes `##vso[...]`, TeamCity `##teamcity[...]`.
 _COMMAND_AT_START = r"([^!-~]*):(?=[^!-~]*:)"
 _COMMAND = r"#(?=[^ -~]*#\S{0,32}\[)"
 
 
 def redact(name: str | os.PathLike[str]) -> str:
-    """Redact the secrets in a name: user, password and query of a URL, each shown as `...`. A path is returned unchanged."""
+    """Redact the secrets in a name: user, password and query of a URL, each shown as `...`. A path
+    is returned unchanged."""
     text = os.fsdecode(name)
     if text.startswith("ducklake:"):
         return _redact_catalog(text)
@@ -91,7 +96,8 @@ def redact(name: str | os.PathLike[str]) -> str:
 
 
 def _redact_catalog(text: str) -> str:
-    """Redact the password of a database server, in a URL or among the words of a connection string."""
+    """Redact the password of a database server, in a URL or among the words of a connection
+    string."""
     prefix = "ducklake:postgres:"
     if not text.startswith(prefix):
         return text
@@ -114,9 +120,11 @@ def _redact_match(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text to one printable line: control characters, characters that reverse or hide text, and line ends become codes.
+    """Escape text to one printable line: control characters, characters that reverse or hide text,
+    and line ends become codes.
 
-    Starts of commands to a CI runner are escaped too: `\\x3a:` for `::` at the beginning, `\\x23#[` for `##[`.
+    Starts of commands to a CI runner are escaped too: `\\x3a:` for `::` at the beginning, `\\x23#[`
+    for `##[`.
     """
     if not text.isprintable():
         text = _replace_unprintable(text, _code)
@@ -134,7 +142,8 @@ def has_command(text: str) -> bool:
 
 
 def quote_word(text: str) -> str:
-    """Quote a word of a command for a shell. Characters that `escape` replaces become codes, which bash, zsh and ksh read back."""
+    """Quote a word of a command for a shell. Characters that `escape` replaces become codes, which
+    bash, zsh and ksh read back."""
     import shlex
 
     if escape(text) == text:
@@ -159,7 +168,8 @@ def _octal(character: str) -> str:
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
-    """Convert a document to JSON that a parser reads back exactly and that contains no command to a terminal or a CI runner."""
+    """Convert a document to JSON that a parser reads back exactly and that contains no command to a
+    terminal or a CI runner."""
     import json
 
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)

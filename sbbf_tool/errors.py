@@ -17,8 +17,9 @@
     |-- WriteError                  5    a write failed (disk full, input/output error); the old file stays intact
     |   `-- UncertainWriteError     5    a request to write was sent, and it is unknown whether it succeeded
 
-An error is one line: file, place, what is wrong, what to do. `place` is the column, row group or byte offset that locates the problem
-most exactly. Any error outside this tree that reaches a user is a defect of this package.
+An error is one line: file, place, what is wrong, what to do. `place` is the column, row group or
+byte offset that locates the problem most exactly. Any error outside this tree that reaches a user
+is a defect of this package.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 
 class SbbfError(Exception):
-    """The root of the tree. It is printed as ``file: place: message; hint``, with the parts that are known.
+    """The root of the tree. It is printed as ``file: place: message; hint``, with the parts that
+    are known.
 
-    `exit_code` is the exit code of a command that ends with this error. Passwords and signatures of URLs are redacted in all parts; other
-    text is exact, and is escaped when it is printed.
+    `exit_code` is the exit code of a command that ends with this error. Passwords and signatures of
+    URLs are redacted in all parts; other text is exact, and is escaped when it is printed.
     """
 
     exit_code = 3
@@ -55,7 +57,8 @@ class SbbfError(Exception):
         super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
-        """Add file and place to this error unless it has them, and return it. The code that reads bytes often does not know their file."""
+        """Add file and place to this error unless it has them, and return it. The code that reads
+        bytes often does not know their file."""
         self.file = self.file or (None if file is None else redact(file))
         self.place = self.place or place
         return self
@@ -86,7 +89,8 @@ class NoColumnError(UsageError):
 
 
 class NotApplicableError(NoColumnError):
-    """A file has none of the columns that a request over many files names. The run skips the file."""
+    """A file has none of the columns that a request over many files names. The run skips the
+    file."""
 
 
 class UnreadableError(SbbfError):
@@ -108,7 +112,8 @@ class NotParquetError(UnreadableError):
 
 
 class AuthenticationError(UnreadableError):
-    """The key, place or bytes of an encrypted module or a signature differ from those of its writer. Exit 3."""
+    """The key, place or bytes of an encrypted module or a signature differ from those of its
+    writer. Exit 3."""
 
 
 class RefusedError(SbbfError):
@@ -122,7 +127,8 @@ class LockedError(RefusedError):
 
 
 class ChangedError(RefusedError):
-    """Another process is changing the file, or changed it after it was opened; a second attempt may succeed."""
+    """Another process is changing the file, or changed it after it was opened; a second attempt may
+    succeed."""
 
     @classmethod
     def after_open(cls, file: str) -> ChangedError:
@@ -133,7 +139,8 @@ class ChangedError(RefusedError):
 
 
 class NothingToDoError(RefusedError):
-    """The file has nothing to change, such as no filter to remove. A run over many files skips such a file."""
+    """The file has nothing to change, such as no filter to remove. A run over many files skips such
+    a file."""
 
 
 class OversizedPageError(RefusedError):
@@ -153,7 +160,8 @@ class UncertainWriteError(WriteError):
 class ErrorPlace:
     """A `with` block that adds file and place to errors of this package.
 
-    It is a class for speed: every file of a lake enters several such blocks. The text of a place is made only for an error.
+    It is a class for speed: every file of a lake enters several such blocks. The text of a place is
+    made only for an error.
     """
 
     __slots__ = ("_file", "_place")
@@ -174,11 +182,15 @@ class ErrorPlace:
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Describe an error outside this tree in one line: a broken installation, too little memory, or a defect of this package. Exit 70."""
+    """Describe an error outside this tree in one line: a broken installation, too little memory, or
+    a defect of this package. Exit 70."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     if extension := missing_extension(error):
-        return f"the extension {extension} of sbbf-tool is needed for this, and not installed; install sbbf-tool again"
+        return (
+            f"the extension {extension} of sbbf-tool is needed for this, and not "
+            "installed; install sbbf-tool again"
+        )
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
         package = error.name.partition(".")[0]
         problem = (
@@ -186,12 +198,16 @@ def describe_unexpected(error: BaseException) -> str:
             if error.name == package and isinstance(error, ModuleNotFoundError)
             else "cannot be imported"
         )
-        return f"the Python package {package} {problem} ({_one_line(error)}); install sbbf-tool and its dependencies again"
+        return (
+            f"the Python package {package} {problem} ({_one_line(error)}); install "
+            "sbbf-tool and its dependencies again"
+        )
     return f"internal error: {type(error).__name__}: {_one_line(error)}; please report it"
 
 
 def missing_extension(error: BaseException) -> str | None:
-    """Return the extension of this package that is needed and not installed, which is an error of usage (exit 2); None for other errors."""
+    """Return the extension of this package that is needed and not installed, which is an error of
+    usage (exit 2); None for other errors."""
     name = (isinstance(error, ModuleNotFoundError) and error.name) or ""
     return name.split(".")[2] if name.startswith("sbbf_tool.extensions.") else None
 

@@ -1,4 +1,5 @@
-"""The public names of a package, each imported when it is first used. Its stub, `__init__.pyi`, says from where."""
+"""The public names of a package, each imported when it is first used. Its stub, `__init__.pyi`,
+says from where."""
 
 from __future__ import annotations
 

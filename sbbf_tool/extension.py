@@ -1,7 +1,9 @@
-"""The interface of extensions: an extension declares its commands, documents, rules, tables and more by the names of their modules.
+"""The interface of extensions: an extension declares its commands, documents, rules, tables and
+more by the names of their modules.
 
-Those in `sbbf_tool/extensions` are found by their folders, others by entry points of `sbbf_tool.extensions`: `hudi =
-"sbbf_hudi:EXTENSION"`. EXTENSION, in the `__init__.py` of the package, holds names of modules, which are imported when they are used.
+Those in `sbbf_tool/extensions` are found by their folders, others by entry points of
+`sbbf_tool.extensions`: `hudi = "sbbf_hudi:EXTENSION"`. EXTENSION, in the `__init__.py` of the
+package, holds names of modules, which are imported when they are used.
 
     EXTENSION = Extension(
         commands={"hudi": ("sbbf_hudi.command", "Look into Hudi's indexes.")},     sbbf hudi; the module has a click command `command`
@@ -18,8 +20,9 @@ Those in `sbbf_tool/extensions` are found by their folders, others by entry poin
         indexes={".hudx": "sbbf_hudi.index:open_index"},                           paths with this ending, see running/selection.py
     )
 
-`options` names a function that returns click options; only commands that say so in the core's list take any. Such an option is not passed
-to the command. Its callback may set `ctx.meta[INSTEAD]` to a function that does the command's work in its place.
+`options` names a function that returns click options; only commands that say so in the core's list
+take any. Such an option is not passed to the command. Its callback may set `ctx.meta[INSTEAD]` to a
+function that does the command's work in its place.
 """
 
 from __future__ import annotations
@@ -66,7 +69,8 @@ def extensions() -> tuple[Extension, ...]:
 
 
 def _others() -> Iterator[Extension]:
-    """Yield the extensions of packages in folders. `importlib.metadata` takes 25 ms, so it is only imported if there is an entry point."""
+    """Yield the extensions of packages in folders. `importlib.metadata` takes 25 ms, so it is only
+    imported if there is an entry point."""
     if any(map(_has_entry_points, dict.fromkeys(sys.path))):
         from importlib.metadata import entry_points
 
@@ -92,7 +96,8 @@ def _folders() -> list[str]:
 
 
 def named(kind: str) -> dict[str, Any]:
-    """Return what all extensions bring of this kind, by name: `commands`, `documents`, `rules` and so on."""
+    """Return what all extensions bring of this kind, by name: `commands`, `documents`, `rules` and
+    so on."""
     return {
         name: value
         for extension in extensions()

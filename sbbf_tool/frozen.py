@@ -1,6 +1,8 @@
-"""Immutable values of named fields, without generated code: `@dataclass` takes up to a millisecond of each start for every class.
+"""Immutable values of named fields, without generated code: `@dataclass` takes up to a millisecond
+of each start for every class.
 
-To type checkers a subclass of `Frozen` is a frozen dataclass, and `dataclasses.fields`, `asdict` and `replace` take it for one.
+To type checkers a subclass of `Frozen` is a frozen dataclass, and `dataclasses.fields`, `asdict`
+and `replace` take it for one.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ F = TypeVar("F", bound="Frozen")
 _set = object.__setattr__
 
 _MANY = 100
-"""After as many values, a class gets the `__init__` of a dataclass: making that takes as long as it saves for these."""
+"""After as many values, a class gets the `__init__` of a dataclass: making that takes as long as it
+saves for these."""
 
 
 class Field:
@@ -100,7 +103,8 @@ def _make_dataclass(kind: type[Frozen]) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, opt))
 class Frozen:
-    """A value of the fields that its class declares, equal to another of the same class and the same fields."""
+    """A value of the fields that its class declares, equal to another of the same class and the
+    same fields."""
 
     _fields: ClassVar[dict[str, Field]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}

@@ -1,7 +1,8 @@
-"""Dates as days since 1970-01-01, and days as dates, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
+"""Dates as days since 1970-01-01, and days as dates, in the proleptic Gregorian calendar and for
+any year (`datetime` stops at 1 and 9999).
 
-The DATE type of Parquet counts days this way. Years start in March here, so that the leap day is the last day of a year;
-400 years have 146,097 days.
+The DATE type of Parquet counts days this way. Years start in March here, so that the leap day is
+the last day of a year; 400 years have 146,097 days.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ class Date(NamedTuple):
     day: int
 
     def __str__(self) -> str:
-        """Format the date as ISO 8601 and Java do: years with more than four digits and years before 0 have a sign."""
+        """Format the date as ISO 8601 and Java do: years with more than four digits and years
+        before 0 have a sign."""
         year_text = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
         return f"{year_text}-{self.month:02d}-{self.day:02d}"
 

@@ -1,4 +1,5 @@
-"""The fix of a finding as a value, which Python writes as a call and the command line as a command; other hints are plain text."""
+"""The fix of a finding as a value, which Python writes as a call and the command line as a command;
+other hints are plain text."""
 
 from __future__ import annotations
 
@@ -10,17 +11,18 @@ from sbbf_tool.display import redact
 from sbbf_tool.frozen import Frozen
 
 Rebuild: TypeAlias = Literal["weak", "all"]
-"""Existing filters to rebuild: those that do not satisfy the request (weaker, too large or broken), or all."""
+"""Existing filters to rebuild: those that do not satisfy the request (weaker, too large or broken),
+or all."""
 
 
 class Fix(Frozen):
-    """The change that resolves a finding. It is made in place; parameters that are None, False or empty are omitted. Passwords and
-    signatures in the names of the files are redacted.
+    """The change that resolves a finding. It is made in place; parameters that are None, False or
+    empty are omitted. Passwords and signatures in the names of the files are redacted.
     """
 
     verb: str
-    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`, or one of an
-    extension."""
+    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair`
+    or `resize_filters`, or one of an extension."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rebuild: str | None = None
@@ -36,7 +38,8 @@ class Fix(Frozen):
         object.__setattr__(self, "files", tuple(map(redact, self.files)))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the parameters of the function except the files, by name, in the order in which they are written."""
+        """Return the parameters of the function except the files, by name, in the order in which
+        they are written."""
         names = ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
         values = {
             name: value for name in names if (value := getattr(self, name)) not in (None, False, ())
@@ -46,7 +49,8 @@ class Fix(Frozen):
         return {**values, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
-        """Write the call in Python: of the function for a file, or of `run` for folders, tables and several files."""
+        """Write the call in Python: of the function for a file, or of `run` for folders, tables and
+        several files."""
         values = {
             name: repr(list(value) if isinstance(value, tuple) else value)
             for name, value in self.parameters().items()
@@ -85,7 +89,8 @@ Parameter: TypeAlias = str | float | bool | tuple[str, ...]
 
 
 def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> str:
-    """Return the hint for an unknown name: the first names that begin with it or are similar; without one, `otherwise` or all names."""
+    """Return the hint for an unknown name: the first names that begin with it or are similar;
+    without one, `otherwise` or all names."""
     from difflib import get_close_matches
 
     names = list(dict.fromkeys(names))

@@ -1,10 +1,12 @@
-"""The log of the package, `logging.getLogger("sbbf_tool")`: silent unless the caller configures logging.
+"""The log of the package, `logging.getLogger("sbbf_tool")`: silent unless the caller configures
+logging.
 
 INFO    what a user follows: files opened, filters built, files published, requests repeated
 DEBUG   details: ranges read from a server, versions pinned
 
-Messages contain no keys, and names of files only without passwords and signatures. To import `logging` takes as long as a look-up in a
-file, so it is not imported here: before the caller has imported it, no handler can exist.
+Messages contain no keys, and names of files only without passwords and signatures. To import
+`logging` takes as long as a look-up in a file, so it is not imported here: before the caller has
+imported it, no handler can exist.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def _log(level: int, message: str, values: tuple[object, ...]) -> None:
 
 @contextmanager
 def show_log(write: Callable[[str], Any], level: int = INFO) -> Iterator[None]:
-    """Pass each message of at least this level to `write`, as one printable line, while the block runs."""
+    """Pass each message of at least this level to `write`, as one printable line, while the block
+    runs."""
     import logging
 
     class Lines(logging.Handler):

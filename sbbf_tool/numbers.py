@@ -29,7 +29,8 @@ def format_percent(ratio: float | None) -> str:
 
 
 def format_number(value: float, *, exact: bool = False) -> str:
-    """Format a number with three significant digits, but no fewer than all digits before the point; `exact` omits zero decimals."""
+    """Format a number with three significant digits, but no fewer than all digits before the point;
+    `exact` omits zero decimals."""
     if value == 0:
         return "0"
     decimals = 4
@@ -67,7 +68,8 @@ def parse_size(text: str) -> int | None:
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
-    """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if None."""
+    """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if
+    None."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 

@@ -1,7 +1,9 @@
-"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an expression. This module evaluates nothing.
+"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an
+expression. This module evaluates nothing.
 
-A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts =, IN and IS NULL joined by AND,
-`file.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
+A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries`
+accepts =, IN and IS NULL joined by AND, `file.partitions` the full syntax. Columns and literals
+remain tokens, because each language has its own types of values.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class Parser:
     """What error messages call the predicate."""
     hint: ClassVar[str]
     token: ClassVar[re.Pattern[str]]
-    """Pattern of a token, with optional white space before it; the name of the group that matches is the token's kind."""
+    """Pattern of a token, with optional white space before it; the name of the group that matches
+    is the token's kind."""
     comparisons: ClassVar[frozenset[str]]
     prefixes: ClassVar[tuple[str, ...]]
     """Words that may precede a literal in quotes, such as DATE."""
@@ -78,7 +81,8 @@ class Parser:
         self._depth = 0
 
     def parse(self) -> Expression:
-        """Parse the whole text as one expression. Raises UsageError with the part that cannot be parsed."""
+        """Parse the whole text as one expression. Raises UsageError with the part that cannot be
+        parsed."""
         expression = self._parse_all_of() if self.only_and else self._parse_any_of()
         if self._peek().kind != "end":
             self.fail(self._peek())

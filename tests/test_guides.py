@@ -1,6 +1,8 @@
-"""Examples of guides that are for another system, such as cron or GitHub: they run with as much of it as a test can have.
+"""Examples of guides that are for another system, such as cron or GitHub: they run with as much of
+it as a test can have.
 
-`tests/objects/test_s3_read.py` runs those for object stores, `tests/release/test_image.py` those for containers.
+`tests/objects/test_s3_read.py` runs those for object stores, `tests/release/test_image.py` those
+for containers.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ CALL = re.compile(
 
 
 def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in bash, which stops at the first command that fails; return what it prints on both streams."""
+    """Run a script in bash, which stops at the first command that fails; return what it prints on
+    both streams."""
     return subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script],
         cwd=folder,
@@ -55,7 +58,8 @@ def calls() -> dict[str, str]:
 
 
 def unknown_options(call: str) -> set[str]:
-    """Return what a call has as options and its command has not. Raises ValueError if there is no such command."""
+    """Return what a call has as options and its command has not. Raises ValueError if there is no
+    such command."""
     words = shlex.split(call, comments=True)
     names = read_commands()
     name = max((name for name in names if words[: len(name.split())] == name.split()), key=len)
@@ -143,7 +147,8 @@ def test_the_units_of_systemd(tmp_path: Path) -> None:
 
 
 def checkout(folder: Path) -> Path:
-    """Make a checkout whose folder `data` has a sound and a broken file; return the path of the broken one."""
+    """Make a checkout whose folder `data` has a sound and a broken file; return the path of the
+    broken one."""
     (folder / "data").mkdir()
     (folder / "pyproject.toml").write_text("[tool.sbbf.check]\n")
     for name in ("sound", "broken"):

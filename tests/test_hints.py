@@ -1,4 +1,5 @@
-"""Fixes are values: Python writes them as calls, the command line as commands. Errors and hints are text."""
+"""Fixes are values: Python writes them as calls, the command line as commands. Errors and hints are
+text."""
 
 from __future__ import annotations
 

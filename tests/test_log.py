@@ -1,4 +1,5 @@
-"""The log: silent by default, readable with `logging`, on one printable line each, and without secrets."""
+"""The log: silent by default, readable with `logging`, on one printable line each, and without
+secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Numbers as people read them: three significant digits, no exponent, units, plurals, and numbers of row groups."""
+"""Numbers as people read them: three significant digits, no exponent, units, plurals, and numbers
+of row groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The pictures of the documentation: what the commands print now on a terminal of 100 columns, and drawings.
+"""The pictures of the documentation: what the commands print now on a terminal of 100 columns, and
+drawings.
 
 `pytest tests/test_pictures.py --bless` draws them again.
 """

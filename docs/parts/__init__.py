@@ -1,6 +1,8 @@
-"""The parts of the pages that the site has and the checkout has not: `fill` puts what these functions return in place of their marks.
+"""The parts of the pages that the site has and the checkout has not: `fill` puts what these
+functions return in place of their marks.
 
-A mark is a line such as `<!-- site: rules format -->`: the function, and its argument if it takes one.
+A mark is a line such as `<!-- site: rules format -->`: the function, and its argument if it takes
+one.
 """
 
 from __future__ import annotations

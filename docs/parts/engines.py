@@ -123,7 +123,8 @@ def _list_changes(
 
 
 def describe_change(older: ReleaseRun, newer: ReleaseRun, families: Sequence[ColumnFamily]) -> str:
-    """Describe what a release does with filters and the one before did not, or the other way around; empty if that is nothing."""
+    """Describe what a release does with filters and the one before did not, or the other way
+    around; empty if that is nothing."""
     parts = []
     if not older.uses_filters and newer.uses_filters:
         parts.append("the first that uses filters")
@@ -139,7 +140,8 @@ def describe_change(older: ReleaseRun, newer: ReleaseRun, families: Sequence[Col
                 f"no longer {verb} {'filters on ' if verb == 'uses' else ''}{'; '.join(lost_names)}"
             )
     parts += [
-        f"{'uses filters' if predicate in newer.predicates else 'no longer uses filters'} in queries with {predicate}"
+        f"{'uses filters' if predicate in newer.predicates else 'no longer uses filters'} in "
+        f"queries with {predicate}"
         for predicate in PREDICATES
         if older.uses_filters and (predicate in newer.predicates) != (predicate in older.predicates)
     ]

@@ -1,7 +1,9 @@
-"""Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row groups that each query reads.
+"""Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row
+groups that each query reads.
 
-Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL: numbers, 'text' with '' for a quote, and
-DATE '2026-01-31' or TIMESTAMP '...', in which the keyword is optional. Only =, IN and IS NULL are accepted, and no filter answers the last.
+Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL:
+numbers, 'text' with '' for a quote, and DATE '2026-01-31' or TIMESTAMP '...', in which the keyword
+is optional. Only =, IN and IS NULL are accepted, and no filter answers the last.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token
 from sbbf_tool.reports.probe import RowGroupAnswer
 
 PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
-"""States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the answer of the dictionary."""
+"""States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the
+answer of the dictionary."""
 
 
 class Condition(NamedTuple):
@@ -43,7 +46,10 @@ class Query:
 
 class _QueryParser(Parser):
     name = "query"
-    hint = "write column = 'text or UUID', column IN (1, 2) or column IS NULL, joined by AND; a name with spaces in double quotes"
+    hint = (
+        "write column = 'text or UUID', column IN (1, 2) or column IS NULL, joined by "
+        "AND; a name with spaces in double quotes"
+    )
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
         r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
@@ -54,7 +60,10 @@ class _QueryParser(Parser):
 
     def fail(self, token: Token) -> NoReturn:
         if token.text[:1] in ("<", ">", "!") or token.is_word("BETWEEN", "LIKE", "NOT"):
-            reason = "filters answer = and IN alone; of other conditions, min and max show which row groups are read"
+            reason = (
+                "filters answer = and IN alone; of other conditions, min and max show "
+                "which row groups are read"
+            )
             raise UsageError(f"query {self.text!r} has {token.text}: {reason}")
         super().fail(token)
 
@@ -109,7 +118,8 @@ class QueryCounts:
     """Row groups that min and max leave for the conditions on one column alone."""
     row_groups_by_column: Counter[str] = field(default_factory=Counter)
     condition_states: Counter[tuple[tuple[str, str, int], ...]] = field(default_factory=Counter)
-    """Row groups that remain after the filters, by column, state and number of values of each condition."""
+    """Row groups that remain after the filters, by column, state and number of values of each
+    condition."""
     missing: frozenset[str] = frozenset()
     """Columns that no file has."""
 
@@ -124,7 +134,8 @@ class QueryCounts:
         self.missing = counts.missing if first else self.missing & counts.missing
 
     def estimate_remaining(self, fpps: Mapping[str, float]) -> float:
-        """Estimate the average number of row groups that remain if these columns have filters with these FPPs.
+        """Estimate the average number of row groups that remain if these columns have filters with
+        these FPPs.
 
         Row groups in an unknown state count as not holding the values.
         """
@@ -142,7 +153,8 @@ def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
 
 
 def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
-    """Count the row groups that remain after min, max, dictionaries and filters have pruned a query.
+    """Count the row groups that remain after min, max, dictionaries and filters have pruned a
+    query.
 
     Raises UsageError for a value that a column cannot hold.
     """

@@ -1,8 +1,9 @@
 """Distinct values, counted in a sample: two row groups per column in each of a few files.
 
-Adding filters reads each value of their columns once, so counting must take less than that, also for the columns that get no filter. Where
-no dictionary helps, beginnings of both row groups are read first: if nearly all values of one also occur in the other, values repeat, no
-filter is advised, and the rest is not read.
+Adding filters reads each value of their columns once, so counting must take less than that, also
+for the columns that get no filter. Where no dictionary helps, beginnings of both row groups are
+read first: if nearly all values of one also occur in the other, values repeat, no filter is
+advised, and the rest is not read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 SAMPLED_ROW_GROUPS = 2
 EVERYWHERE = 0.9
-"""Share of a row group's values in another from which values count as repeated: a filter skips almost nothing."""
+"""Share of a row group's values in another from which values count as repeated: a filter skips
+almost nothing."""
 _GROWTH = 4
 _FIRST_VALUES = (1 << 15, _GROWTH << 15)
 
@@ -36,7 +38,8 @@ def sample(
     limit: MaxPageBytes,
     jobs: int | None = None,
 ) -> Iterator[SbbfError]:
-    """Count the distinct values of these columns in some row groups of a file, `jobs` columns concurrently (None: one per core).
+    """Count the distinct values of these columns in some row groups of a file, `jobs` columns
+    concurrently (None: one per core).
 
     Yields the errors of unreadable row groups, and at last the first OversizedPageError.
     """

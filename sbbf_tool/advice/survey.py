@@ -1,4 +1,5 @@
-"""What `advise` collects before it reads data: facts from the footer and the filters of each file, which `totals` adds up."""
+"""What `advise` collects before it reads data: facts from the footer and the filters of each file,
+which `totals` adds up."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class ChunkSurvey(NamedTuple):
     bytes: int
     row_group_bytes: int
     dictionary: int | None
-    """Entries of a dictionary that holds all values, at most one per value; -1 if the dictionary does not state its length."""
+    """Entries of a dictionary that holds all values, at most one per value; -1 if the dictionary
+    does not state its length."""
     bounds: Bounds | None
     has_filter: bool = False
     value_bytes: int = 0
@@ -39,7 +41,8 @@ class ChunkSurvey(NamedTuple):
 class FilterSurvey(NamedTuple):
     bytes: int
     sizes: tuple[tuple[int, float], ...]
-    """Bytes and false-positive rate of the bitset, and of its folds to every half of its size; empty if the filter cannot be read."""
+    """Bytes and false-positive rate of the bitset, and of its folds to every half of its size;
+    empty if the filter cannot be read."""
 
     @property
     def fpp(self) -> float | None:
@@ -54,7 +57,8 @@ class ColumnSurvey:
     obstacle: str | None
     """Why no filter can be added."""
     arrow_type: str | None = None
-    """The column's type in the file's ARROW:schema, for types that some engine treats differently."""
+    """The column's type in the file's ARROW:schema, for types that some engine treats
+    differently."""
     has_nulls: bool = False
     """Whether a row group holds only nulls."""
     is_geometry: bool = False
@@ -72,7 +76,8 @@ class FileSurvey:
 
 
 def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
-    """Read the footer, the header of each dictionary page and the filters; for queries, also the dictionaries of the queried columns."""
+    """Read the footer, the header of each dictionary page and the filters; for queries, also the
+    dictionaries of the queried columns."""
     reuse = file.run.reuse or Reuse()
     file.source.prefetch(_list_dictionary_headers(file))
     file.expect_filters(file.footer.columns, whole=True)

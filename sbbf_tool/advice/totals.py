@@ -1,9 +1,11 @@
-"""What `advise` adds up over many files: a column, and how far the ranges of its row groups, from min to max, overlap.
+"""What `advise` adds up over many files: a column, and how far the ranges of its row groups, from
+min to max, overlap.
 
-The size of a total does not depend on the number of files: it consists of sums, histograms and a random sample of bounds. The overlap is,
-for a value in one range, the share of the other ranges that also contain the value. The footer does not state how values are distributed
-between min and max. Numbers are assumed to be distributed uniformly; so are the eight bytes of text or byte values that follow the common
-prefix of the bounds.
+The size of a total does not depend on the number of files: it consists of sums, histograms and a
+random sample of bounds. The overlap is, for a value in one range, the share of the other ranges
+that also contain the value. The footer does not state how values are distributed between min and
+max. Numbers are assumed to be distributed uniformly; so are the eight bytes of text or byte values
+that follow the common prefix of the bounds.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class Folds:
     """For each number of halvings, the filters that can be folded so often and no further."""
 
     def add(self, sizes: tuple[tuple[int, float], ...]) -> None:
-        """Add a filter by the bytes and the false-positive rate of each of its folds, beginning with the filter itself."""
+        """Add a filter by the bytes and the false-positive rate of each of its folds, beginning
+        with the filter itself."""
         self.bytes_at_target += next(
             (num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp), sizes[0][0]
         )
@@ -64,7 +67,8 @@ class Folds:
         self._ends[len(sizes) - 1].add(1, *sizes[-1], sizes[-1][1])
 
     def sizes(self) -> Iterator[FoldedSize]:
-        """Yield the totals at each number of halvings; a filter that cannot be folded so often keeps its smallest size."""
+        """Yield the totals at each number of halvings; a filter that cannot be folded so often
+        keeps its smallest size."""
         for halvings, step in enumerate(self._steps):
             total = _Sum()
             for part in (step, *self._ends[:halvings]):
@@ -104,7 +108,8 @@ class Reservoir(Generic[Item]):
 
 
 def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
-    """Measure the overlap: 0 if no two ranges overlap, 1 if all are the same; None for fewer than two ranges."""
+    """Measure the overlap: 0 if no two ranges overlap, 1 if all are the same; None for fewer than
+    two ranges."""
     if len(ranges) < 2:
         return None
     positions = np.array(_scale_bounds(ranges))
@@ -138,7 +143,8 @@ def _scale_pairs(
 ) -> list[tuple[float, float]]:
     """Scale pairs to between 0 and 1.
 
-    Integers are divided as integers, because they may be too large for a float and their differences too small.
+    Integers are divided as integers, because they may be too large for a float and their
+    differences too small.
     """
     least, most = min(low for low, _ in pairs), max(high for _, high in pairs)
     span = most - least
@@ -148,7 +154,8 @@ def _scale_pairs(
 
 
 def _convert_keys(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
-    """Convert the keys to numbers, and pair the numbers of the first half with those of the second half."""
+    """Convert the keys to numbers, and pair the numbers of the first half with those of the second
+    half."""
     # The lowest and the highest key differ at the first byte at which any two keys differ.
     lowest, highest = min(keys), max(keys)
     prefix = next(
@@ -181,11 +188,13 @@ class Totals:
     row_group_bytes: int = 0
     most_values: int = 0
     dictionaries: int = 0
-    """Row groups whose dictionary holds all values; `counted_dictionaries` is the number of those whose dictionary states its length."""
+    """Row groups whose dictionary holds all values; `counted_dictionaries` is the number of those
+    whose dictionary states its length."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
     row_groups_by_ndv: Counter[tuple[int, bool]] = field(default_factory=Counter)
-    """Row groups by number of distinct values, if a dictionary states it (large ones are rounded up), and by whether they have a filter."""
+    """Row groups by number of distinct values, if a dictionary states it (large ones are rounded
+    up), and by whether they have a filter."""
     row_groups_by_values: Counter[tuple[int, bool]] = field(default_factory=Counter)
     """All other row groups by number of values, and by the same."""
     footer_bytes: int = 0
@@ -254,7 +263,8 @@ class Totals:
 
     @property
     def share_after_statistics(self) -> float:
-        """Share of the row groups that min and max leave to read, for a value in the range of at least one row group."""
+        """Share of the row groups that min and max leave to read, for a value in the range of at
+        least one row group."""
         bounded = self.ranges.total
         chance = measure_overlap(self.ranges.items)
         remaining = (1 + (bounded - 1) * chance) if chance is not None else bounded
@@ -262,7 +272,8 @@ class Totals:
 
     @property
     def distinct_share(self) -> float | None:
-        """Share of distinct values among a row group's values, averaged over the samples; None without samples."""
+        """Share of distinct values among a row group's values, averaged over the samples; None
+        without samples."""
         most = max((sample.values for sample in self.samples), default=0)
         shares = [
             sample.ndv / sample.values
@@ -284,7 +295,8 @@ class Totals:
 
     @property
     def repetition(self) -> float | None:
-        """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two samples."""
+        """Share of one row group's distinct values that another also holds, averaged over the
+        samples; None for fewer than two samples."""
         pairs = [
             (first, second)
             for index, first in enumerate(self.samples)
@@ -299,7 +311,8 @@ class Totals:
         return sum(shares) / len(shares) if shares else None
 
     def estimate_cost(self, fpp: float) -> tuple[int, int, int] | None:
-        """Estimate the bytes of the largest bitset, of all filters with their headers, and of missing ones; None if the NDV is unknown."""
+        """Estimate the bytes of the largest bitset, of all filters with their headers, and of
+        missing ones; None if the NDV is unknown."""
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None

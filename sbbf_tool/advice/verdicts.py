@@ -1,4 +1,5 @@
-"""The verdict on a column, `add`, `keep` or `no gain`, and its reason; both follow from the totals of the surveys of all files."""
+"""The verdict on a column, `add`, `keep` or `no gain`, and its reason; both follow from the totals
+of the surveys of all files."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from sbbf_tool.reports.engines import EngineVerdict
 ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
-"""Limits for a column in which queried values are assumed to be present: fewer distinct values, and more occurrences of each."""
+"""Limits for a column in which queried values are assumed to be present: fewer distinct values, and
+more occurrences of each."""
 NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
 """A column counts as nearly sorted if min and max leave at most this many row groups on average."""
@@ -28,7 +30,8 @@ _SORTED = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Average numbers of row groups for a query for one value that is between min and max of at least one row group."""
+    """Average numbers of row groups for a query for one value that is between min and max of at
+    least one row group."""
 
     row_groups: int
     after_statistics: float
@@ -55,7 +58,8 @@ def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
 def judge_without_data(
     totals: Totals, use: Use, remaining: float, *, has_queries: bool
 ) -> str | None:
-    """Return why a filter is not worthwhile, according to the footers and the table of engines; None if only the data can decide.
+    """Return why a filter is not worthwhile, according to the footers and the table of engines;
+    None if only the data can decide.
 
     `remaining` is the average number of row groups that a query reads after min and max.
     """
@@ -73,17 +77,24 @@ def judge_without_data(
     if not use.users:
         return f"none of the engines uses a filter on this type ({column.type_name})"
     if totals.dictionaries == totals.row_groups and use.users == use.dictionary_users:
-        return f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} the dictionary instead of a filter"
+        return (
+            f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} "
+            "the dictionary instead of a filter"
+        )
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
         suffix = (
             " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
         )
-        return f"min and max leave {format_number(remaining, exact=True)} of {totals.row_groups:,} row groups to read{suffix}"
+        return (
+            f"min and max leave {format_number(remaining, exact=True)} of "
+            f"{totals.row_groups:,} row groups to read{suffix}"
+        )
     return None
 
 
 def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
-    """Return why a filter is not worthwhile, according to the sampled data; None if it is worthwhile."""
+    """Return why a filter is not worthwhile, according to the sampled data; None if it is
+    worthwhile."""
     cost = totals.estimate_cost(fpp)
     ndv = totals.ndv
     if cost is None or ndv is None:
@@ -121,13 +132,17 @@ _LARGE = 500
 
 
 def explain_rarity(totals: Totals) -> str | None:
-    """Explain why queries seldom compare the values of this column by equality; None if they may do so often."""
+    """Explain why queries seldom compare the values of this column by equality; None if they may do
+    so often."""
     column = totals.column
     if totals.is_geometry:
         return "shapes are seldom queried by equality (the file's key geo names the column)"
     if (column.width or _LARGE) >= _LARGE and totals.value_bytes > _LARGE * totals.values:
         size = totals.value_bytes // max(1, totals.values)
-        return f"values of {size:,} bytes on average, such as images and prose, are seldom queried by equality"
+        return (
+            f"values of {size:,} bytes on average, such as images and prose, are seldom "
+            "queried by equality"
+        )
     kind = column.logical.kind if column.logical is not None else column.physical
     values = (
         "decimal fractions"
@@ -161,21 +176,27 @@ def choose_verdict(
             )
         return (
             KEEP,
-            f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {format_percent(totals.mean_fpp)}",
+            f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is "
+            f"{format_percent(totals.mean_fpp)}",
         )
     if (useless := explain_useless_filters(totals)) is not None:
         return ADD, useless
     if totals.filters:
         return (
             ADD,
-            f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others",
+            f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every "
+            "query reads the others",
         )
     if totals.row_groups == 1:
         return (
             ADD,
-            "queries for values between min and max read its only row group; with a filter, those for absent values skip it",
+            "queries for values between min and max read its only row group; with a filter, "
+            "those for absent values skip it",
         )
-    remaining = f"min and max leave {format_number(lookup.after_statistics, exact=True)} of {totals.row_groups:,} row groups"
+    remaining = (
+        f"min and max leave {format_number(lookup.after_statistics, exact=True)} of "
+        f"{totals.row_groups:,} row groups"
+    )
     if totals.repetition is None:
         return ADD, remaining
     return (
@@ -201,7 +222,8 @@ def has_useful_filters(totals: Totals) -> bool:
 def use_by_all(totals: Totals, names: tuple[str, ...]) -> Use:
     """Return what the named engines, or all, make of filters on this column.
 
-    An engine that uses no filter on the column's type in ARROW:schema is excluded only if all files agree on that type.
+    An engine that uses no filter on the column's type in ARROW:schema is excluded only if all files
+    agree on that type.
     """
     schema_type = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
     return use_of(totals.column, names, arrow_type=schema_type)
@@ -212,13 +234,17 @@ def list_cautions(totals: Totals, use: Use, names: tuple[str, ...]) -> tuple[str
     cautions = list_warnings(totals.column, names)
     if totals.dictionaries == totals.row_groups and use.dictionary_users:
         others = [verdict for verdict in use.users if verdict not in use.dictionary_users]
-        reason = f"all chunks are dictionary-encoded: {_join_names(use.dictionary_users, 'use')} the dictionary"
+        reason = (
+            "all chunks are dictionary-encoded: "
+            f"{_join_names(use.dictionary_users, 'use')} the dictionary"
+        )
         cautions.append(f"{reason}, so only {_join_names(others, 'benefit')} from a filter")
     return tuple(cautions)
 
 
 def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:
-    """Return the names of the engines and a verb, such as `Spark uses` or `Spark and DuckDB use`."""
+    """Return the names of the engines and a verb, such as `Spark uses` or `Spark and DuckDB
+    use`."""
     names = [verdict.name for verdict in verdicts]
     return (
         f"{names[0]} {verb}s"
@@ -228,7 +254,8 @@ def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:
 
 
 class Surveys:
-    """Totals of the files, by column and by query; `fpp` is the target. Raises UnreadableError if no file can be read."""
+    """Totals of the files, by column and by query; `fpp` is the target. Raises UnreadableError if
+    no file can be read."""
 
     def __init__(
         self,
@@ -282,7 +309,8 @@ class Surveys:
             raise error.at(place=f"query {query.text!r}") from None
 
     def estimate_share(self, totals: Totals) -> float:
-        """Estimate the share of row groups that min and max leave: for its queries or, without any, for a value in a row group's range."""
+        """Estimate the share of row groups that min and max leave: for its queries or, without any,
+        for a value in a row group's range."""
         name = totals.column.name
         queries = [counts for counts in self.counts if name in counts.row_groups_by_column]
         shares = [
@@ -292,7 +320,8 @@ class Surveys:
         return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
     def judge(self, totals: Totals, use: Use) -> str | None:
-        """Call `judge_without_data` for a column that any query uses, or if there are no queries; return why it is useless otherwise."""
+        """Call `judge_without_data` for a column that any query uses, or if there are no queries;
+        return why it is useless otherwise."""
         if self.counts and not any(
             totals.column.name in counts.row_groups_by_column for counts in self.counts
         ):

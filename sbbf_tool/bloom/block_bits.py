@@ -1,6 +1,8 @@
-"""Bits set in each block of a filter: how many blocks have how many, and how many would have with values that hash evenly.
+"""Bits set in each block of a filter: how many blocks have how many, and how many would have with
+values that hash evenly.
 
-A filter whose bits are not those of its values often differs here: many empty blocks, all blocks alike, or blocks that are full.
+A filter whose bits are not those of its values often differs here: many empty blocks, all blocks
+alike, or blocks that are full.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ def count_blocks_by_bits(bloom: BloomFilter) -> list[int]:
 
 
 def expect_blocks_by_bits(num_blocks: int, ndv: float) -> list[float]:
-    """Return the expected number of blocks with 0, 1, ... 256 bits set, if `ndv` distinct values hash evenly.
+    """Return the expected number of blocks with 0, 1, ... 256 bits set, if `ndv` distinct values
+    hash evenly.
 
-    The number of values k of a block is Poisson-distributed. k values set one of 32 bits each in 8 words, so that the bits set are nearly
-    normal with the mean and the variance of eight occupancy problems.
+    The number of values k of a block is Poisson-distributed. k values set one of 32 bits each in 8
+    words, so that the bits set are nearly normal with the mean and the variance of eight occupancy
+    problems.
     """
     mean = ndv / num_blocks
     expected = [0.0] * (BLOCK_BITS + 1)

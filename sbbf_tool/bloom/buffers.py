@@ -1,8 +1,11 @@
-"""The memory that kernels work on: flat byte views, whose shapes are checked before the first value is processed.
+"""The memory that kernels work on: flat byte views, whose shapes are checked before the first value
+is processed.
 
-The Python kernels get their buffers here; the C kernel makes the same checks with its own messages, and the tests require the same results
-from both. Nothing is copied. Wrong shapes raise ValueError, and a read-only bitset BufferError. Both are faults of the caller, not of a
-file, except in `prefixed_spans`, which reads bytes of a file (`hashing.hash_length_prefixed` raises UnreadableError instead).
+The Python kernels get their buffers here; the C kernel makes the same checks with its own messages,
+and the tests require the same results from both. Nothing is copied. Wrong shapes raise ValueError,
+and a read-only bitset BufferError. Both are faults of the caller, not of a file, except in
+`prefixed_spans`, which reads bytes of a file (`hashing.hash_length_prefixed` raises UnreadableError
+instead).
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 
 
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
-    """View `data` as bytes and `offsets` as signed native integers; check the first and the last. The kernel checks their order."""
+    """View `data` as bytes and `offsets` as signed native integers; check the first and the last.
+    The kernel checks their order."""
     if offset_width not in (4, 8):
         raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
     view, raw = flat(data), flat(offsets)
@@ -69,7 +73,8 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
 
 
 def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
-    """Return the sort key for values of `width` bytes in an order (see `interface.Kernel.extremes_fixed`)."""
+    """Return the sort key for values of `width` bytes in an order (see
+    `interface.Kernel.extremes_fixed`)."""
     if order in ("signed", "unsigned"):
         if width not in (4, 8):
             raise ValueError(f"integers must have 4 or 8 bytes, not {width}")
@@ -82,7 +87,8 @@ def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
 
 
 def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
-    """Iterate over start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then that many bytes.
+    """Iterate over start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32
+    little-endian length, then that many bytes.
 
     Raises ValueError if the page ends too early, or if bytes follow the last value.
     """
@@ -139,10 +145,11 @@ def even_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 
 
 def new_bitset(num_bytes: int) -> Buffer:
-    """Allocate zeroed memory for a new bitset, on huge pages if it is large and the system has them.
+    """Allocate zeroed memory for a new bitset, on huge pages if it is large and the system has
+    them.
 
-    Insertions touch the bitset at random; on pages of 4 KiB most of them need an address look-up first. Inserting into 16 MiB is two to
-    three times as fast on pages of 2 MiB.
+    Insertions touch the bitset at random; on pages of 4 KiB most of them need an address look-up
+    first. Inserting into 16 MiB is two to three times as fast on pages of 2 MiB.
     """
     if num_bytes < _MANY_PAGES or sys.platform != "linux":
         return bytearray(num_bytes)

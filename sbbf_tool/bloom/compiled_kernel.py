@@ -1,6 +1,7 @@
 """The kernel in C: the Python half of `_kernel.c`, which does all of the work and documents it.
 
-Importing this module raises ImportError if the extension was not built; `kernels` then uses `numpy_kernel`.
+Importing this module raises ImportError if the extension was not built; `kernels` then uses
+`numpy_kernel`.
 """
 
 from __future__ import annotations

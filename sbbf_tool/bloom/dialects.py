@@ -1,13 +1,17 @@
-"""The dialects of the filter, as rows of one table: today's, and those of the drafts before the first release with Bloom filters.
+"""The dialects of the filter, as rows of one table: today's, and those of the drafts before the
+first release with Bloom filters.
 
-Dialects differ in exactly three things: the header before the bitset, the hash, and the rule that maps a hash to its block. No release of
-the format contained a draft (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released writer wrote such filters to
-files; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format (54839ad
-2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of `BlockSplitBloomFilter.java` on the branch
-`bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
+Dialects differ in exactly three things: the header before the bitset, the hash, and the rule that
+maps a hash to its block. No release of the format contained a draft (parquet-format 2.7.0, 2019-09,
+was the first with Bloom filters), and no released writer wrote such filters to files; builds of
+branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format
+(54839ad 2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of
+`BlockSplitBloomFilter.java` on the branch `bloom-filter` of apache/parquet-mr (d473d17 2019-01,
+35eba16 2019-07, ba28686 2020-01).
 
-Kernels do not depend on dialects. `Dialect.convert_hash` converts a dialect's hash to today's form: it keeps the lower half, which chooses
-the bits, and replaces the upper half by one that today's rule maps to the dialect's block. So a `Hasher` can replace the module `hashing`.
+Kernels do not depend on dialects. `Dialect.convert_hash` converts a dialect's hash to today's form:
+it keeps the lower half, which chooses the bits, and replaces the upper half by one that today's
+rule maps to the dialect's block. So a `Hasher` can replace the module `hashing`.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
     MODULO: lambda h, z: (h >> 32) % z,
     MASK: lambda h, z: (h >> 32) & (z - 1),
 }
-"""The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, and then equals MODULO."""
+"""The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for
+powers of two, and then equals MODULO."""
 
 TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = (
     "today's",
@@ -47,7 +52,8 @@ TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = (
     "12 plain bytes",
     "16 plain bytes",
 )
-"""Forms of the header: `BloomFilterHeader`; the same without field 4; the latter inside a `PageHeader` of type 4; three u32; four u32."""
+"""Forms of the header: `BloomFilterHeader`; the same without field 4; the latter inside a
+`PageHeader` of type 4; three u32; four u32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,8 @@ class Dialect:
     """Dates and writers."""
     seed: int = 0
     numbers_as_nothing: bool = False
-    """INT32, INT64, FLOAT and DOUBLE values are hashed as empty bytes: a defect of the branch, which read its buffer from the wrong end."""
+    """INT32, INT64, FLOAT and DOUBLE values are hashed as empty bytes: a defect of the branch,
+    which read its buffer from the wrong end."""
 
     @property
     def sentence(self) -> str:
@@ -75,10 +82,12 @@ class Dialect:
         return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
 
     def convert_hash(self, h: int, num_blocks: int) -> int:
-        """Convert `h` to the hash for which today's rules select the same block of `num_blocks`, and the same bits in it."""
+        """Convert `h` to the hash for which today's rules select the same block of `num_blocks`,
+        and the same bits in it."""
         if self.block == MULTIPLY:
             return h
-        # The smallest u with (u * z) >> 32 == block; below 2^32, since a filter has fewer than 2^31 blocks.
+        # The smallest u with (u * z) >> 32 == block; below 2^32, since a filter has fewer than 2^31
+        # blocks.
         block = BLOCK_CHOICES[self.block](h, num_blocks)
         return -(-(block << 32) // num_blocks) << 32 | h & 0xFFFF_FFFF
 
@@ -92,7 +101,8 @@ _WORDS = {MULTIPLY: "multiplication, as today", MODULO: "remainder", MASK: "lowe
 
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """A replacement for `hashing`, for one filter of one dialect. Its hashes are converted already."""
+    """A replacement for `hashing`, for one filter of one dialect. Its hashes are converted
+    already."""
 
     dialect: Dialect
     num_blocks: int
@@ -121,7 +131,8 @@ class Hasher:
 
     @property
     def hashes_nothing(self) -> bool:
-        """Whether all values have the same hash. A filter then has one bit set in each word of one block, and no other."""
+        """Whether all values have the same hash. A filter then has one bit set in each word of one
+        block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
 
     def _hash_murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:

@@ -1,10 +1,12 @@
-"""`BloomFilter`: a bitset of 256-bit blocks to query, build, fold and measure (parquet-format BloomFilter.md, "Technical Approach").
+"""`BloomFilter`: a bitset of 256-bit blocks to query, build, fold and measure (parquet-format
+BloomFilter.md, "Technical Approach").
 
-It deviates once, to support existing files: the specification has whole blocks only, but parquet-java writes any requested number of
-bytes, such as 1000. Readers use the whole blocks in them, here 31, and so does this class; it keeps the bytes after them, which have no
-meaning.
+It deviates once, to support existing files: the specification has whole blocks only, but
+parquet-java writes any requested number of bytes, such as 1000. Readers use the whole blocks in
+them, here 31, and so does this class; it keeps the bytes after them, which have no meaning.
 
-This module does not import numpy. It handles single values in plain integers, and leaves bulk work to `kernels.active()`.
+This module does not import numpy. It handles single values in plain integers, and leaves bulk work
+to `kernels.active()`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _ALL_SET_PRODUCT: int = _WORD_BITS**spec.WORDS_PER_BLOCK
 
 
 def check_block(block: Buffer, h: int) -> bool:
-    """Return whether `block`, the 32 bytes that hash `h` selects, has all bits of `h` set; for probes that read one block of a file.
+    """Return whether `block`, the 32 bytes that hash `h` selects, has all bits of `h` set; for
+    probes that read one block of a file.
 
     Raises ValueError unless `block` has 32 bytes.
     """
@@ -39,8 +42,8 @@ def check_block(block: Buffer, h: int) -> bool:
     return int.from_bytes(view, "little") & bits == bits
 
 
-# Cached, since a query over many files looks up one value in thousands of blocks. The eight words of a block are little-endian and in
-# order, so they form one little-endian number.
+# Cached, since a query over many files looks up one value in thousands of blocks. The eight words
+# of a block are little-endian and in order, so they form one little-endian number.
 @lru_cache(maxsize=4096)
 def _bits_in_block(x: int) -> int:
     return sum(word << _WORD_BITS * at for at, word in enumerate(spec.mask(x)))
@@ -49,8 +52,8 @@ def _bits_in_block(x: int) -> int:
 class BloomFilter:
     """A split-block Bloom filter. False means certainly absent, True possibly present.
 
-    It uses the given bitset without copying it: bytes allow queries only, a bytearray insertions too. Values are passed as their
-    plain-encoded bytes, hashes as unsigned 64-bit integers.
+    It uses the given bitset without copying it: bytes allow queries only, a bytearray insertions
+    too. Values are passed as their plain-encoded bytes, hashes as unsigned 64-bit integers.
     """
 
     __slots__ = ("_bitset", "_measurement", "num_blocks")
@@ -78,7 +81,8 @@ class BloomFilter:
 
     @classmethod
     def sized_for(cls, ndv: float, fpp: float) -> BloomFilter:
-        """Make an empty filter of the size that `sizing.bytes_for` computes for `ndv` distinct values at this FPP."""
+        """Make an empty filter of the size that `sizing.bytes_for` computes for `ndv` distinct
+        values at this FPP."""
         return cls.empty(sizing.bytes_for(ndv, fpp))
 
     def copy(self) -> BloomFilter:
@@ -98,7 +102,8 @@ class BloomFilter:
     # --- Insert and query ---
 
     def insert(self, plain: Buffer) -> None:
-        """Insert a value, given as its plain-encoded bytes. Raises BufferError if the bitset is read-only."""
+        """Insert a value, given as its plain-encoded bytes. Raises BufferError if the bitset is
+        read-only."""
         self.insert_hash(hash_value(plain))
 
     def insert_hash(self, h: int) -> None:
@@ -109,7 +114,8 @@ class BloomFilter:
         self._measurement = None
 
     def insert_hashes(self, hashes: Buffer) -> None:
-        """Insert many hashes: a buffer of native unsigned 64-bit integers. Raises BufferError if the bitset is read-only."""
+        """Insert many hashes: a buffer of native unsigned 64-bit integers. Raises BufferError if
+        the bitset is read-only."""
         kernels.active().insert(self._bitset, self.num_blocks, hashes)
         self._measurement = None
 
@@ -137,7 +143,8 @@ class BloomFilter:
         return self.num_blocks % 2 == 0
 
     def fold(self) -> BloomFilter:
-        """Build the filter of half the size that the same insertions would give. Raises UsageError for an odd number of blocks.
+        """Build the filter of half the size that the same insertions would give. Raises UsageError
+        for an odd number of blocks.
 
         Bytes after the last whole block are dropped.
         """
@@ -157,7 +164,8 @@ class BloomFilter:
             yield fold
 
     def fold_to_fpp(self, fpp: float) -> BloomFilter:
-        """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself if there is none."""
+        """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this
+        filter itself if there is none."""
         best = self
         while (
             best.can_fold
@@ -170,7 +178,8 @@ class BloomFilter:
     def fold_to_bytes(self, num_bytes: int) -> BloomFilter:
         """Return the fold of exactly `num_bytes` bytes; this filter itself if it has that size.
 
-        Raises UsageError unless folding, which needs an even number of blocks each time, leads to that size.
+        Raises UsageError unless folding, which needs an even number of blocks each time, leads to
+        that size.
         """
         best = self
         while best.num_bytes > num_bytes >= BLOCK_BYTES and best.can_fold:
@@ -178,12 +187,14 @@ class BloomFilter:
         if best.num_bytes != num_bytes:
             raise UsageError(
                 f"a filter of {self.num_bytes:,} bytes does not fold to {num_bytes:,}",
-                hint=f"folding halves the number of blocks, and this filter has {self.num_blocks:,} blocks of {BLOCK_BYTES} bytes",
+                hint="folding halves the number of blocks, and this filter has "
+                f"{self.num_blocks:,} blocks of {BLOCK_BYTES} bytes",
             )
         return best
 
     def union(self, other: BloomFilter) -> BloomFilter:
-        """Build the filter that the insertions of both would give. Raises UsageError unless both have the same size."""
+        """Build the filter that the insertions of both would give. Raises UsageError unless both
+        have the same size."""
         if self.num_bytes != other.num_bytes:
             raise UsageError(
                 f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined",
@@ -215,21 +226,24 @@ class BloomFilter:
     def fpp(self) -> float:
         """The measured FPP: the probability that a hash which was never inserted is found.
 
-        For one block, this is the product of the shares of bits set in its eight words. The result is the mean over all blocks, computed in
-        integers and divided once.
+        For one block, this is the product of the shares of bits set in its eight words. The result
+        is the mean over all blocks, computed in integers and divided once.
         """
         return self._measure()[1] / (self.num_blocks * _ALL_SET_PRODUCT)
 
     @property
     def estimated_ndv(self) -> float:
-        """Number of distinct values inserted, estimated from the fill ratio; `math.inf` if every bit is set: then any number is possible.
+        """Number of distinct values inserted, estimated from the fill ratio; `math.inf` if every
+        bit is set: then any number is possible.
 
-        The words i of all blocks form a row of m = 32 z bits, of which every value sets exactly one, at random: n values leave
-        m (1 - 1/m)^n of them unset on average, whichever blocks they select. (Per block: k values leave 32 (31/32)^k of a
-        word, and k is Poisson-distributed.) There are eight such rows. The estimate is the n whose average equals the observation,
-        n = ln(unset fraction) / ln(1 - 1/m), which is the maximum-likelihood estimate from the number of bits set
-        (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its standard deviation is about 5 % / sqrt(z) of n,
-        or 1 % for a kilobyte, up to some 50 values per block; it doubles at 100, where the filter is nearly useless, and keeps growing.
+        The words i of all blocks form a row of m = 32 z bits, of which every value sets exactly
+        one, at random: n values leave m (1 - 1/m)^n of them unset on average, whichever blocks they
+        select. (Per block: k values leave 32 (31/32)^k of a word, and k is Poisson-distributed.)
+        There are eight such rows. The estimate is the n whose average equals the observation, n =
+        ln(unset fraction) / ln(1 - 1/m), which is the maximum-likelihood estimate from the number
+        of bits set (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its
+        standard deviation is about 5 % / sqrt(z) of n, or 1 % for a kilobyte, up to some 50 values
+        per block; it doubles at 100, where the filter is nearly useless, and keeps growing.
         """
         bits = self.num_blocks * _BLOCK_BITS
         unset = bits - self.bits_set
@@ -241,7 +255,8 @@ class BloomFilter:
 
     @property
     def has_identical_blocks(self) -> bool:
-        """Whether there are two or more blocks and all are the same. Such a filter is empty, saturated, or not the result of hashing."""
+        """Whether there are two or more blocks and all are the same. Such a filter is empty,
+        saturated, or not the result of hashing."""
         whole = self._bitset[: self.num_blocks * BLOCK_BYTES]
         step = 1 << 15
         pattern = bytes(whole[:BLOCK_BYTES]) * (min(len(whole), step) // BLOCK_BYTES)

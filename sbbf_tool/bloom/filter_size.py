@@ -1,4 +1,5 @@
-"""The size that a new filter gets: for a target FPP, within limits, or fixed before the values are known."""
+"""The size that a new filter gets: for a target FPP, within limits, or fixed before the values are
+known."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from sbbf_tool.frozen import Frozen
 
 
 class Sizing(Frozen):
-    """The size of a filter for `fpp` and for `ndv` distinct values, or for the number in the data if `ndv` is None.
+    """The size of a filter for `fpp` and for `ndv` distinct values, or for the number in the data
+    if `ndv` is None.
 
     If `num_bytes` is given, it is the exact size, and the other fields have no effect.
     """
@@ -36,7 +38,8 @@ class Sizing(Frozen):
         return self.ndv is not None or self.num_bytes is not None
 
     def bytes_for(self, values: int, forms: int = 1) -> int:
-        """Return the initial bytes for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        """Return the initial bytes for a chunk of `values` values, each inserted in `forms` forms:
+        a power of two within the limits."""
         if self.num_bytes is not None:
             return self.num_bytes
         return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), self.largest)

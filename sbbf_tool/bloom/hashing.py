@@ -1,7 +1,9 @@
-"""The hashes of values: XXH64, seed 0, of a value's plain-encoded bytes (parquet-format BloomFilter.md, "Technical Approach").
+"""The hashes of values: XXH64, seed 0, of a value's plain-encoded bytes (parquet-format
+BloomFilter.md, "Technical Approach").
 
-A BYTE_ARRAY is hashed without its length prefix. The caller, who knows the column's type, provides the plain bytes. A hash is an unsigned
-64-bit integer; many hashes are one buffer, `Hashes`, which numpy wraps without copying.
+A BYTE_ARRAY is hashed without its length prefix. The caller, who knows the column's type, provides
+the plain bytes. A hash is an unsigned 64-bit integer; many hashes are one buffer, `Hashes`, which
+numpy wraps without copying.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ Hashes = memoryview
 
 
 def hash_value(plain: Buffer) -> int:
-    """Hash one value from its plain-encoded bytes. Raises TypeError for a str, which xxhash up to version 3 would hash."""
+    """Hash one value from its plain-encoded bytes. Raises TypeError for a str, which xxhash up to
+    version 3 would hash."""
     if isinstance(plain, str):
         raise TypeError(
             "a str has no plain-encoded bytes; encode it, for example with value.encode()"
@@ -30,17 +33,20 @@ def hash_value(plain: Buffer) -> int:
 
 
 def hash_fixed(values: Buffer, width: int) -> Hashes:
-    """Hash n values of `width` bytes each, stored back to back. Raises ValueError if the bytes are not a multiple of the width."""
+    """Hash n values of `width` bytes each, stored back to back. Raises ValueError if the bytes are
+    not a multiple of the width."""
     return kernels.active().hash_fixed(values, width)
 
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
-    """Hash n values in Arrow's layout: n + 1 offsets into `data`, of 4 or 8 bytes. Raises ValueError if offsets exceed `data`."""
+    """Hash n values in Arrow's layout: n + 1 offsets into `data`, of 4 or 8 bytes. Raises
+    ValueError if offsets exceed `data`."""
     return kernels.active().hash_variable(data, offsets, offset_width)
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> Hashes:
-    """Hash the `count` values of a PLAIN BYTE_ARRAY page. Raises UnreadableError unless the page ends with the last one."""
+    """Hash the `count` values of a PLAIN BYTE_ARRAY page. Raises UnreadableError unless the page
+    ends with the last one."""
     try:
         return kernels.active().hash_length_prefixed(page, count)
     except ValueError as error:

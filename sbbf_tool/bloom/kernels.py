@@ -1,7 +1,8 @@
-"""The choice of the kernel: the compiled one if it was built, otherwise numpy's; `SBBF_KERNEL=spec|numpy|compiled` overrides it.
+"""The choice of the kernel: the compiled one if it was built, otherwise numpy's;
+`SBBF_KERNEL=spec|numpy|compiled` overrides it.
 
-A kernel is a module (`interface.Kernel`). It is imported only at the first bulk operation: importing numpy alone can cost more than
-querying a filter.
+A kernel is a module (`interface.Kernel`). It is imported only at the first bulk operation:
+importing numpy alone can cost more than querying a filter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ NAMES = ("compiled", "numpy", "spec")
 
 
 def load(name: str) -> Kernel:
-    """Import the kernel called "compiled", "numpy" or "spec". Raises UsageError for another name, or if the kernel is not available."""
+    """Import the kernel called "compiled", "numpy" or "spec". Raises UsageError for another name,
+    or if the kernel is not available."""
     try:
         if name == "compiled":
             from sbbf_tool.bloom import compiled_kernel
@@ -41,7 +43,8 @@ def load(name: str) -> Kernel:
 
 
 def active() -> Kernel:
-    """Return the kernel of this process, chosen at the first call and kept. Raises UsageError if `SBBF_KERNEL` names an unavailable one."""
+    """Return the kernel of this process, chosen at the first call and kept. Raises UsageError if
+    `SBBF_KERNEL` names an unavailable one."""
     return _get_choice()[0]
 
 
@@ -51,7 +54,8 @@ def name() -> str:
 
 
 def describe() -> str:
-    """Describe the active kernel in one line, such as "kernel: compiled (AVX2)", with the reason if it is not the compiled one."""
+    """Describe the active kernel in one line, such as "kernel: compiled (AVX2)", with the reason if
+    it is not the compiled one."""
     kernel, remark = _get_choice()
     return f"kernel: {kernel.describe()}{remark}"
 

@@ -1,7 +1,9 @@
-"""MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format use it.
+"""MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format
+use it.
 
-Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, with its names. The first draft uses the low 64 of the
-128 bits, which are `h1`; so does Guava's `murmur3_128().hashBytes().asLong()`, which parquet-mr's branch called.
+Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, with its names. The
+first draft uses the low 64 of the 128 bits, which are `h1`; so does Guava's
+`murmur3_128().hashBytes().asLong()`, which parquet-mr's branch called.
 """
 
 from __future__ import annotations

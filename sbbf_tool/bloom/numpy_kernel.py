@@ -1,7 +1,9 @@
-"""The kernel that needs no compiler: numpy for everything of fixed width, the xxhash package, value by value, for the rest.
+"""The kernel that needs no compiler: numpy for everything of fixed width, the xxhash package, value
+by value, for the rest.
 
-Interface and results are those of `spec`, which documents what is computed and cites the sources; this module documents only how. It works
-in batches whose intermediate arrays stay in the processor's caches.
+Interface and results are those of `spec`, which documents what is computed and cites the sources;
+this module documents only how. It works in batches whose intermediate arrays stay in the
+processor's caches.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ NAME = "numpy"
 _BATCH = 1 << 12
 _BLOCKS_AT_ONCE = 1 << 12
 
-# For fewer values per call, calling xxhash once per value costs less than numpy's overhead per operation.
+# For fewer values per call, calling xxhash once per value costs less than numpy's overhead per
+# operation.
 _FEW = 32
 
 _P1, _P2, _P3, _P4, _P5 = map(np.uint64, PRIMES)
@@ -91,8 +94,9 @@ def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
     table = _table(buffers.writable_blocks(bitset, num_blocks))
     every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
     for batch in _batches(len(every)):
-        # The block index grows with the hash, so sorting groups the hashes of a block; their masks are united first, and each block is then
-        # written once. Otherwise the last of them would overwrite the others.
+        # The block index grows with the hash, so sorting groups the hashes of a block; their masks
+        # are united first, and each block is then written once. Otherwise the last of them would
+        # overwrite the others.
         h = np.sort(every[batch])
         block = _block_index(h, num_blocks)
         first = np.flatnonzero(np.diff(block, prepend=-1))
@@ -132,7 +136,8 @@ def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
 
 
 def _count_bits(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Count the bits set in each word, in parallel in fields of 2, 4 and 8 bits (Hacker's Delight, 5-1); numpy 1 has no `bitwise_count`."""
+    """Count the bits set in each word, in parallel in fields of 2, 4 and 8 bits (Hacker's Delight,
+    5-1); numpy 1 has no `bitwise_count`."""
     counts = words - ((words >> np.uint32(1)) & np.uint32(0x55555555))
     counts = (counts & np.uint32(0x33333333)) + ((counts >> np.uint32(2)) & np.uint32(0x33333333))
     sums: NDArray[np.uint32] = (
@@ -179,7 +184,8 @@ def _column(table: U8, at: int, dtype: str) -> U64:
 
 
 def _xxh64_rows(table: U8) -> U64:
-    """Hash each row with XXH64, seed 0; the steps are those of `spec.xxh64`, each for all rows at once."""
+    """Hash each row with XXH64, seed 0; the steps are those of `spec.xxh64`, each for all rows at
+    once."""
     count, width = table.shape
     position = 0
     if width < 32:

@@ -1,10 +1,12 @@
 """A filter's size, its number of distinct values and its FPP, each computed from the other two.
 
-Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification calls it
-"not a simple closed-form calculation"; its table results from the following. Each of z blocks receives k of n values, where k is
-Poisson-distributed with mean n / z. In such a block, a given bit of a word is set with probability 1 - (31/32)^k, and a value
-that was never inserted finds all of its eight bits set with the eighth power of that probability. The FPP is the mean over k. (With
-only two or three blocks, k varies slightly less than a Poisson variable, so the true FPP is somewhat lower, which is safe.)
+Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests
+reproduce. The specification calls it "not a simple closed-form calculation"; its table results from
+the following. Each of z blocks receives k of n values, where k is Poisson-distributed with mean n /
+z. In such a block, a given bit of a word is set with probability 1 - (31/32)^k, and a value that
+was never inserted finds all of its eight bits set with the eighth power of that probability. The
+FPP is the mean over k. (With only two or three blocks, k varies slightly less than a Poisson
+variable, so the true FPP is somewhat lower, which is safe.)
 
 FPPs are fractions (0.01 is one in a hundred); sizes are bytes of the bitset, without its header.
 """
@@ -23,7 +25,8 @@ MAX_BYTES = 128 * 1024 * 1024
 """The largest size to write: parquet-java, Arrow C++ and Velox reject larger ones."""
 
 SATURATED_FPP = 0.5
-"""A filter with a higher FPP, which excludes fewer than half of the absent values, is called saturated."""
+"""A filter with a higher FPP, which excludes fewer than half of the absent values, is called
+saturated."""
 
 MOST_VALUES = (1 << 63) - 1
 """The largest number of values that a footer can state."""
@@ -37,7 +40,8 @@ _CROSSOVER = 32.0
 def fpp_of(ndv: float, num_bytes: int) -> float:
     """Return the expected FPP of a filter of `num_bytes` bytes that holds `ndv` distinct values.
 
-    `num_bytes` need not be a power of two, nor a multiple of 32. Raises UsageError below 32 bytes or for a negative count.
+    `num_bytes` need not be a power of two, nor a multiple of 32. Raises UsageError below 32 bytes
+    or for a negative count.
     """
     if num_bytes < BLOCK_BYTES:
         raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
@@ -52,7 +56,8 @@ def _fpp_at(mean: float) -> float:
 
 
 def _sum(mean: float) -> float:
-    """Sum the mean over k term by term. No term is negative, so the sum is exact however small the FPP is."""
+    """Sum the mean over k term by term. No term is negative, so the sum is exact however small the
+    FPP is."""
     total, chance, keep = 0.0, exp(-mean), 1.0
     # More than 16 standard deviations: terms after that are smaller than a rounding error.
     for k in range(1, int(mean + 16 * sqrt(mean)) + 32):
@@ -63,19 +68,22 @@ def _sum(mean: float) -> float:
 
 
 def _closed_form(mean: float) -> float:
-    """Compute the same mean with the eighth power expanded: the mean of x^k over a Poisson-distributed k is exp(-mean * (1 - x)).
+    """Compute the same mean with the eighth power expanded: the mean of x^k over a
+    Poisson-distributed k is exp(-mean * (1 - x)).
 
-    Signs alternate and terms reach 70, so the absolute error is about 1e-14: negligible for FPPs of percents, too large for FPPs of 1e-13.
-    Nine terms suffice however full the filter is.
+    Signs alternate and terms reach 70, so the absolute error is about 1e-14: negligible for FPPs of
+    percents, too large for FPPs of 1e-13. Nine terms suffice however full the filter is.
     """
     total = 1.0 + sum((-1.0) ** j * comb(8, j) * exp(-mean * (1.0 - _KEEP**j)) for j in range(1, 9))
     return min(total, 1.0)
 
 
 def bytes_for(ndv: float, fpp: float) -> int:
-    """Return the smallest power of two from 64 bytes to 128 MiB whose FPP with `ndv` values is at most `fpp`.
+    """Return the smallest power of two from 64 bytes to 128 MiB whose FPP with `ndv` values is at
+    most `fpp`.
 
-    Returns 128 MiB even if that is not enough: compare with `fpp_of`. Raises UsageError if no filter has such an FPP.
+    Returns 128 MiB even if that is not enough: compare with `fpp_of`. Raises UsageError if no
+    filter has such an FPP.
     """
     ensure_fpp(fpp)
     if not ndv >= 0:
@@ -101,7 +109,8 @@ def _most_values_per_block(fpp: float) -> float:
 
 
 def most_values(num_bytes: int, fpp: float) -> int:
-    """Return the largest number of distinct values with which a filter of `num_bytes` bytes has at most this FPP. Raises UsageError."""
+    """Return the largest number of distinct values with which a filter of `num_bytes` bytes has at
+    most this FPP. Raises UsageError."""
     ensure_fpp(fpp)
     least, most = 0, 1
     while fpp_of(most, num_bytes) <= fpp:
@@ -116,7 +125,8 @@ def most_values(num_bytes: int, fpp: float) -> int:
 
 
 def bits_per_value(fpp: float) -> float:
-    """Return the bits per value with which a filter has this FPP: 10.53 for 1 %. It is the inverse of `fpp_of_bits`."""
+    """Return the bits per value with which a filter has this FPP: 10.53 for 1 %. It is the inverse
+    of `fpp_of_bits`."""
     return 8 * BLOCK_BYTES / _most_values_per_block(fpp)
 
 
@@ -126,16 +136,18 @@ def fpp_of_bits(bits: float) -> float:
 
 
 def formula_bits_per_value(fpp: float) -> float:
-    """Return the bits per value by the closed formula of the first draft: 9.68 for 1 %, which is too few.
+    """Return the bits per value by the closed formula of the first draft: 9.68 for 1 %, which is
+    too few.
 
-    The formula is that of an ordinary Bloom filter with eight hash functions, whose values are not confined to blocks. parquet-java,
-    Arrow C++, arrow-rs and DuckDB still size by it.
+    The formula is that of an ordinary Bloom filter with eight hash functions, whose values are not
+    confined to blocks. parquet-java, Arrow C++, arrow-rs and DuckDB still size by it.
     """
     return -8 / log1p(-(fpp ** (1 / 8)))
 
 
 def formula_bytes(ndv: float, fpp: float) -> int:
-    """Return the size that a writer chooses by the closed formula of the first draft: the next power of two, from 32 bytes to 128 MiB."""
+    """Return the size that a writer chooses by the closed formula of the first draft: the next
+    power of two, from 32 bytes to 128 MiB."""
     size = BLOCK_BYTES
     while size < MAX_BYTES and size * 8 < ndv * formula_bits_per_value(fpp):
         size *= 2
@@ -143,7 +155,8 @@ def formula_bytes(ndv: float, fpp: float) -> int:
 
 
 LEAST_FPP = fpp_of(1, MAX_BYTES)
-"""The lowest FPP of a filter that may be written: the FPP of the largest one with a single value."""
+"""The lowest FPP of a filter that may be written: the FPP of the largest one with a single
+value."""
 
 
 def ensure_fpp(fpp: float) -> None:

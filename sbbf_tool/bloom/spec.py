@@ -1,10 +1,13 @@
-"""The split-block Bloom filter in plain integers: the specification, transcribed. It is slow, obvious, and the reference for others.
+"""The split-block Bloom filter in plain integers: the specification, transcribed. It is slow,
+obvious, and the reference for others.
 
-Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`, `filter_check`, under
-the same names), and the document it cites for hashing, the XXH64 part of xxHash's specification 0.1.1. This module is not optimized.
-To check another kernel, compare it with this one; `SBBF_KERNEL=spec` runs the whole tool with it.
+Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`,
+`filter_insert`, `filter_check`, under the same names), and the document it cites for hashing, the
+XXH64 part of xxHash's specification 0.1.1. This module is not optimized. To check another kernel,
+compare it with this one; `SBBF_KERNEL=spec` runs the whole tool with it.
 
-The second half of the module implements the kernel interface (`interface.Kernel`) with the first half.
+The second half of the module implements the kernel interface (`interface.Kernel`) with the first
+half.
 """
 
 from __future__ import annotations
@@ -68,7 +71,8 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
         position += size
         return int.from_bytes(data[position - size : position], "little")
 
-    # Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short input has no stripes.
+    # Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short input has no
+    # stripes.
     if len(data) < 32:
         h = (seed + _P5) & _U64
     else:
@@ -98,7 +102,8 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
 
 
 def mask(x: int) -> list[int]:
-    """Build a block, as eight 32-bit words, in which each word has exactly one bit set. `x` is an unsigned 32-bit integer."""
+    """Build a block, as eight 32-bit words, in which each word has exactly one bit set. `x` is an
+    unsigned 32-bit integer."""
     return [1 << ((x * salt & _U32) >> 27) for salt in SALT]
 
 
@@ -114,7 +119,8 @@ def block_check(block: Sequence[int], x: int) -> bool:
 
 
 def block_index(h: int, num_blocks: int) -> int:
-    """Return the block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. It starts at byte 32 * i of the bitset."""
+    """Return the block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. It starts
+    at byte 32 * i of the bitset."""
     return ((h >> 32) * num_blocks) >> 32
 
 
@@ -140,7 +146,8 @@ def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
 
 
 def filter_check(bitset: Buffer, num_blocks: int, h: int) -> bool:
-    """Return False when hash `h` was certainly never inserted into the first `num_blocks` blocks of `bitset`, else True."""
+    """Return False when hash `h` was certainly never inserted into the first `num_blocks` blocks of
+    `bitset`, else True."""
     return block_check(read_block(bitset, block_index(h, num_blocks)), h & _U32)
 
 

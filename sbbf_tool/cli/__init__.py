@@ -1,7 +1,8 @@
-"""The command line: parse arguments, call an operation, render its report. Nothing is computed here.
+"""The command line: parse arguments, call an operation, render its report. Nothing is computed
+here.
 
-Each command is a module of this package that is imported when the command is called; an operation is imported when it is called. So
-`sbbf --help` loads little more than click.
+Each command is a module of this package that is imported when the command is called; an operation
+is imported when it is called. So `sbbf --help` loads little more than click.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ SECTIONS = {
     "Change": ("apply", "add-filter", "remove-filter", "resize", "repair"),
     "Reference": ("engines", "rule", "schema", "size", "help"),
 }
-"""The commands in the order of `--help`, by section; those of no section are of extensions, and follow."""
+"""The commands in the order of `--help`, by section; those of no section are of extensions, and
+follow."""
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
 
 INTERRUPTED = 130
@@ -93,9 +95,11 @@ INTERNAL_ERROR = 70
 
 
 class _Terminated(SystemExit):
-    """The process received SIGTERM or SIGHUP: as after Ctrl-C, open work is undone and cleaned up before the process ends.
+    """The process received SIGTERM or SIGHUP: as after Ctrl-C, open work is undone and cleaned up
+    before the process ends.
 
-    This is a SystemExit with an exit code, so that the process ends with that code even if the signal arrives after every handler.
+    This is a SystemExit with an exit code, so that the process ends with that code even if the
+    signal arrives after every handler.
     """
 
 
@@ -119,7 +123,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     sections=SECTIONS,
     everyday=EVERYDAY,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, sbbf help TOPIC explains settings, exit-codes, spark or tables.",
+    epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, sbbf help TOPIC "
+    "explains settings, exit-codes, spark or tables.",
 )
 @click.option(
     "-V",
@@ -127,7 +132,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     is_flag=True,
     expose_value=False,
     callback=_print_version,
-    help="Show the version, the hash kernel and the Thrift reader in use; with --verbose, all that a bug report needs.",
+    help="Show the version, the hash kernel and the Thrift reader in use; with --verbose, "
+    "all that a bug report needs.",
 )
 @click.option(
     "-v",
@@ -158,7 +164,8 @@ def main(args: Sequence[str] | None = None) -> int:
             return shell_complete(cli, {}, "sbbf", "_SBBF_COMPLETE", os.environ["_SBBF_COMPLETE"])
         return 1
     for stream in (sys.stdout, sys.stderr):
-        # A file name may hold bytes that are not text, and a terminal may lack characters that occur in a file's values.
+        # A file name may hold bytes that are not text, and a terminal may lack characters that
+        # occur in a file's values.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -179,7 +186,8 @@ def _terminate(signal_number: int, frame: object) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Run the command line as `main` does, in this process, and return its exit code even if the output fails."""
+    """Run the command line as `main` does, in this process, and return its exit code even if the
+    output fails."""
     start_run()
     with patient_output() as output:
         code = _run(args)
@@ -228,7 +236,8 @@ def _run(args: list[str]) -> int:
             return _fail(error, str(reason), reason.exit_code)
         return _fail(error, describe_unexpected(error), INTERNAL_ERROR)
     except BaseException as error:
-        # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
+        # SystemExit counts too, whatever its code: if a library ends the process, the command has
+        # not answered.
         code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
         return _fail(error, describe_unexpected(error), code)
 

@@ -60,12 +60,14 @@ _COLUMNS = (
 @click.option(
     "--rebuild",
     type=click.Choice(("weak", "all")),
-    help="Rebuild existing filters, the weak ones or all. Weak are those weaker than requested, too large or broken.",
+    help="Rebuild existing filters, the weak ones or all. Weak are those weaker than "
+    "requested, too large or broken.",
 )
 @click.option(
     "--append",
     is_flag=True,
-    help="With --in-place, append: readers fail meanwhile. It is faster; the next command undoes an append that a crash interrupted.",
+    help="With --in-place, append: readers fail meanwhile. It is faster; the next command "
+    "undoes an append that a crash interrupted.",
 )
 @click.option(
     "--also-new-files",
@@ -91,9 +93,10 @@ def command(
     $ sbbf add-filter events.parquet -c user_id --in-place
     $ sbbf add-filter lake --advise --dry-run
 
-    Filters and a new footer are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each
-    filter is sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter
-    are skipped and counted, so that a second run continues where the first one stopped.
+    Filters and a new footer are written after the old bytes, which stay a valid file;
+    `remove-filter` truncates the file to them. Each filter is sized from the values, and queried
+    for every value before the new file replaces the old one. Column chunks that have a filter are
+    skipped and counted, so that a second run continues where the first one stopped.
     """
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.verbs.add_filter import AddFilter
@@ -143,7 +146,8 @@ def command(
 
 
 def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
-    """Return the change that adds the filters for the columns that deserve one; None if no column does."""
+    """Return the change that adds the filters for the columns that deserve one; None if no column
+    does."""
     from sbbf_tool.verbs.advise import Advise
 
     with show_progress("counting distinct values"):
@@ -212,7 +216,8 @@ class _AddView(View["AddReport"]):
             else "it has no row groups"
         )
         page.say(
-            f"{report.file}: nothing to add, {'all its column chunks have filters' if report.skipped else reason}; {done}"
+            f"{report.file}: nothing to add, "
+            f"{'all its column chunks have filters' if report.skipped else reason}; {done}"
         )
         _say_kinds(page, _count(report))
 
@@ -230,7 +235,8 @@ class _AddView(View["AddReport"]):
                 page.bytes(report.planned_bytes),
             )
             page.say(
-                f"Would add at most {filters}, {size}, to {report.output}, from {page.bytes(report.data_bytes)} of data.{skipped}"
+                f"Would add at most {filters}, {size}, to {report.output}, from "
+                f"{page.bytes(report.data_bytes)} of data.{skipped}"
             )
             return
         growth = report.new_bytes - report.old_bytes
@@ -247,7 +253,8 @@ class _AddView(View["AddReport"]):
         page.say(f"Added {filters} to {report.output}: {size}. {outcome}{skipped}")
         if report.leftover_bytes:
             page.say(
-                f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them"
+                f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next "
+                "change without --append drops them"
             )
 
     def show_end(self, page: Page, files: str) -> None:
@@ -260,14 +267,16 @@ class _AddView(View["AddReport"]):
         )
         filters = format_count(self.total["filters"], "filter")
         page.say(
-            f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, {size}{share}"
+            f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, "
+            f"{size}{share}"
         )
 
     def show_undo(self, page: Page) -> None:
         super().show_undo(page)
         if self._is_dry_run and self._is_limited:
             page.say(
-                "note: filters of this size may be refused, if the values, which a dry run does not read, are too many for it"
+                "note: filters of this size may be refused, if the values, which a dry run does "
+                "not read, are too many for it"
             )
         if self._example:
             page.next(
@@ -280,7 +289,8 @@ def _count(report: AddReport) -> dict[str, int]:
 
 
 def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
-    """Print for how many column chunks nothing is added, and how many values pyarrow did not decode too."""
+    """Print for how many column chunks nothing is added, and how many values pyarrow did not decode
+    too."""
     say_without_values(page, counts["column_chunks_without_values"])
     _say_kinds(page, counts)
     say_not_cross_checked(page, counts["column_chunks_not_cross_checked"])
@@ -289,7 +299,8 @@ def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
 def say_without_values(page: Page, count: int) -> None:
     if count:
         page.say(
-            f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter"
+            f"{format_count(count, 'column chunk')} without values "
+            f"{'needs' if count == 1 else 'need'} no filter"
         )
 
 

@@ -49,7 +49,8 @@ WRITERS = (
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). @FILE has one a line; -- begins a comment.",
+    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). "
+    "@FILE has one a line; -- begins a comment.",
 )
 @click.option(
     "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
@@ -60,27 +61,33 @@ WRITERS = (
     "emit",
     type=click.Choice(WRITERS),
     metavar="WRITER",
-    help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
+    help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
+    f"{WRITERS[-1]}.",
 )
 @over_files("PATH...", page_limit_option)
 def command(
     files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None
 ) -> int:
-    """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
+    """Recommend which columns deserve a filter and at what size, estimate the savings, and print
+    the command that adds the filters.
 
     \b
     $ sbbf advise events.parquet
     $ sbbf advise lake --query "user_id = 42 AND country = 'DE'"
 
-    The advice covers all files together. The command reads the footers, filters and dictionaries of all files, and the data of a few row
-    groups. If queries are given, only columns that they use are recommended. Without queries, floating-point measures, decimal fractions,
-    points in time and documents are left out unless --all is given.
+    The advice covers all files together. The command reads the footers, filters and dictionaries of
+    all files, and the data of a few row groups. If queries are given, only columns that they use
+    are recommended. Without queries, floating-point measures, decimal fractions, points in time and
+    documents are left out unless --all is given.
     """
     from sbbf_tool.verbs.advise import Advise
 
     outputs = files.outputs
     if emit is not None and (of_rows := outputs.formats & {"csv", "parquet"}):
-        message = f"the settings of a writer are text, for which {of_rows.pop()} has no room: use --format table, markdown or json"
+        message = (
+            f"the settings of a writer are text, for which {of_rows.pop()} has no "
+            "room: use --format table, markdown or json"
+        )
         raise click.UsageError(message)
     verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
     with show_progress("counting distinct values"):
@@ -103,7 +110,8 @@ def command(
 
 
 def _bytes_of(column: ColumnAdvice) -> int | None:
-    """Return the size of the existing filters of a column that keeps them, else that of new ones."""
+    """Return the size of the existing filters of a column that keeps them, else that of new
+    ones."""
     return column.filter_bytes if column.verdict == "keep" else column.cost_bytes
 
 
@@ -148,7 +156,8 @@ _QUERIES = (
 def _show(
     page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None
 ) -> None:
-    """Print the report, and the command that adds the filters, which is empty if none is advised, or why it would be refused."""
+    """Print the report, and the command that adds the filters, which is empty if none is advised,
+    or why it would be refused."""
     if report.emit is not None:
         page.code(report.emit.text)
         return
@@ -174,7 +183,8 @@ def _show(
 
 
 def _total(page: Page, report: AdviceReport) -> Iterator[str]:
-    """Yield what all advised filters take, and what a lookup reads then in the column that gains the most; nothing without any."""
+    """Yield what all advised filters take, and what a lookup reads then in the column that gains
+    the most; nothing without any."""
     added = [column for column in report.columns if column.verdict == "add"]
     for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
         before = best.after_statistics / best.row_groups
@@ -184,13 +194,16 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
             else before
         )
         yield (
-            f"{page.bytes(report.added_bytes)} of new filters and footers, +{format_percent(report.added_bytes / report.bytes)}; a lookup "
-            f"of an absent {best.column} then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
+            f"{page.bytes(report.added_bytes)} of new filters and footers, "
+            f"+{format_percent(report.added_bytes / report.bytes)}; a lookup "
+            f"of an absent {best.column} then reads {format_percent(max(0.0, after))} of its row "
+            f"groups instead of {format_percent(before)}"
         )
 
 
 def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
-    """Yield the reason for the advice on each column, and its cautions; columns with the same reason share a line."""
+    """Yield the reason for the advice on each column, and its cautions; columns with the same
+    reason share a line."""
     types = Counter(column.column for column in report.columns)
 
     def label(column: ColumnAdvice) -> str:
@@ -223,13 +236,17 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         if each.sizes[0].worst_fpp > FPP_TOLERANCE * report.fpp
     } & kept
     if weak:
-        yield f"weaker than the target: filters of {page.join_names(sorted(weak))}; add-filter --rebuild weak rebuilds them"
+        yield (
+            f"weaker than the target: filters of {page.join_names(sorted(weak))}; "
+            "add-filter --rebuild weak rebuilds them"
+        )
     if any(column.verdict == "left out" for column in report.columns):
         yield "--all judges the columns that are left out too"
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:
-    """Print what existing filters would take at every half of their size and at the target, if any is larger than the target needs."""
+    """Print what existing filters would take at every half of their size and at the target, if any
+    is larger than the target needs."""
     larger = [
         column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target
     ]
@@ -242,5 +259,8 @@ def _show_sizes(page: Page, report: AdviceReport) -> None:
                 *((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True
             )
         )
-        folded = f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they would take {page.bytes(at_target)}"
+        folded = (
+            f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they "
+            f"would take {page.bytes(at_target)}"
+        )
         page.say(f"the bitsets of these filters take {page.bytes(present)}; {folded}")

@@ -42,7 +42,8 @@ _KINDS = {
     "broken": "broken",
     "undeclared": "undeclared",
 }
-"""The fields of a column that count row groups whose filters are not as declared, by the words for them."""
+"""The fields of a column that count row groups whose filters are not as declared, by the words for
+them."""
 _COLUMNS = (
     Heading("column", NAME),
     Heading("satisfied", COUNT, 1),
@@ -64,15 +65,17 @@ _BYTES = ("bytes", "estimated_bytes")
 @engines_option
 @over_changed_files(page_limit_option, state_option, metavar="[PATH]...", has_output=False)
 def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ...]) -> int:
-    """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
+    """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make
+    it so.
 
     \b
     $ sbbf apply
     $ sbbf apply lake --in-place
 
-    Without PATH, all declared files are compared, else those of the PATHs that are declared. With --in-place, filters that are missing,
-    weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are counted
-    and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
+    Without PATH, all declared files are compared, else those of the PATHs that are declared. With
+    --in-place, filters that are missing, weaker or larger than declared, or broken are built, so
+    that a second run finds nothing to do. Filters that are not declared are counted and stay. Exit
+    code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
     from sbbf_tool.file.partitions import Predicate
     from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
@@ -107,7 +110,10 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
 class _ApplyView(View["ApplyReport"]):
     schema = "apply"
     skipped = "as declared"
-    not_undone = "no command restores what sbbf had added before; sbbf remove-filter --ours gives the bytes from before its first change"
+    not_undone = (
+        "no command restores what sbbf had added before; sbbf remove-filter --ours "
+        "gives the bytes from before its first change"
+    )
     sums = (
         *(
             *_KINDS.values(),
@@ -169,7 +175,11 @@ class _ApplyView(View["ApplyReport"]):
         change = ""
         if self._changes:
             parts_done = (("built", report.filters), ("removed", report.removals))
-            change = f": {' and '.join(f'{word} {len(each):,}' for word, each in parts_done if each) or 'unchanged'}, before"
+            change = (
+                ": "
+                f"{' and '.join(f'{word} {len(each):,}' for word, each in parts_done if each) or 'unchanged'}, "
+                "before"
+            )
         page.say(f"{report.output}{change}: {'; '.join(parts)}")
 
     def show_end(self, page: Page, files: str) -> None:
@@ -184,12 +194,14 @@ class _ApplyView(View["ApplyReport"]):
         say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
             page.say(
-                f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them"
+                f"undeclared: {format_count(self.total['undeclared'], 'filter')}; "
+                "--remove-undeclared removes them"
             )
         if self._changes:
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
             page.say(
-                f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}"
+                f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, "
+                f"{page.bytes(self.total['bytes_added'])}"
             )
         elif self._seconds and not self.total["estimated_bytes"]:
             page.say(
@@ -202,7 +214,8 @@ class _ApplyView(View["ApplyReport"]):
             )
             time = timedelta(seconds=ceil(self._seconds / self._workers))
             page.say(
-                f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in about {time}"
+                f"{files}; --in-place adds at most {added}, filters and footers, from {data} of "
+                f"data, in about {time}"
             )
         else:
             page.say(files)
@@ -231,7 +244,8 @@ class _DeclaredRun(Files):
         work: Mapping[DeclaredFiles, Work[Any]],
         paths: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
+        """Take the work on each part, and the declared paths, which should each match a file, with
+        the folders that they start from."""
         super().__init__(keys=files.keys, jobs=files.jobs, spark=files.spark, outputs=files.outputs)
         self.state = files.state
         self._unmatched = list(paths)

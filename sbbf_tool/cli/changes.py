@@ -1,4 +1,5 @@
-"""The options of every command that changes files: where the results go, what is allowed, and where a report on the files is saved."""
+"""The options of every command that changes files: where the results go, what is allowed, and where
+a report on the files is saved."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ _output_option = click.option(
     "-o",
     "--output",
     metavar="OUT",
-    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
+    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below "
+    "PATH stay.",
 )
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
@@ -94,7 +96,8 @@ class ChangedFiles(Files):
         )
 
     def ensure_target(self) -> None:
-        """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
+        """Raise a usage error, before any file is read, unless exactly one option states where the
+        results go."""
         from sbbf_tool.editing.targets import ensure_one_way
 
         if self.state_path is not None and self.output is not None:
@@ -117,15 +120,20 @@ class ChangedFiles(Files):
             raise click.UsageError(f"{self.output} is a folder: write {self.output}/")
         elif self.file is None:
             raise click.UsageError(
-                f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place"
+                f"--output names one file: give a folder for many, {self.output}/, or change "
+                "them with --in-place"
             )
 
     def begin_change(
         self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool
     ) -> TableChange:
-        """Begin the change of a table. Raises UsageError if a risk is accepted that only files inside a table have."""
+        """Begin the change of a table. Raises UsageError if a risk is accepted that only files
+        inside a table have."""
         if TABLE_FILES in self.allow:
-            hint = f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the files of all versions without a commit"
+            hint = (
+                f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the "
+                "files of all versions without a commit"
+            )
             raise UsageError("a table changes in one commit", file=table.name, hint=hint)
         on_cluster = self.spark is not None
         return table.begin(
@@ -168,10 +176,12 @@ class ChangedFiles(Files):
         properties: Mapping[str, str | None] | None = None,
         may_lack_columns: bool = False,
     ) -> int:
-        """Change the files and report each; return the exit code. Raises the errors of `ensure_target`.
+        """Change the files and report each; return the exit code. Raises the errors of
+        `ensure_target`.
 
-        For a table, its commit records the columns (all if there are none) and sets `properties`; `spec` and `rebuild` are those of new
-        filters. `may_lack_columns` is whether no file need have these columns.
+        For a table, its commit records the columns (all if there are none) and sets `properties`;
+        `spec` and `rebuild` are those of new filters. `may_lack_columns` is whether no file need
+        have these columns.
         """
         self.ensure_target()
         if self.table is None:
@@ -197,7 +207,8 @@ def over_changed_files(
     has_output: bool = True,
     risks: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Turn `function(files, ...)` into a command that changes files, with the options for files, for changes, and these."""
+    """Turn `function(files, ...)` into a command that changes files, with the options for files,
+    for changes, and these."""
     allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
     return over_files(
         metavar,
@@ -259,7 +270,8 @@ class Undo:
         if fix and is_for_all:
             self._show_command(page, fix, self.paths, (*ours, *self.options))
         elif fix and len(self._changed) <= _MOST_PATHS:
-            # With the PATHs of the command, filters that other files had before would be removed too.
+            # With the PATHs of the command, filters that other files had before would be removed
+            # too.
             self._show_command(
                 page,
                 fix,
@@ -271,7 +283,8 @@ class Undo:
             page.say(f"{_LABEL}{each if self._are_first else self.reason}")
         else:
             page.say(
-                f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them"
+                f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed "
+                "file; --report saves them"
             )
 
     def _show_command(

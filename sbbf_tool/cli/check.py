@@ -49,8 +49,9 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     $ sbbf check events.parquet --max-fpp 0.05
     $ sbbf check lake --require user_id --quick --fail-on warning
 
-    The findings of several files are summed up by rule; --all prints those of each file. Exit code 0: no finding is at or above the
-    severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
+    The findings of several files are summed up by rule; --all prints those of each file. Exit code
+    0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or
+    setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
     from sbbf_tool.running.declared_files import leave_out_old_files
@@ -62,7 +63,8 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
         "policy" if name == "declared" else name for name in options["select"]
     )
     chosen = policy.from_options(context, options, files.table if declared else None)
-    # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
+    # With a state, footers are not read for this alone: whether a file has the columns is known
+    # when all rows are.
     if files.table is None and files.state is None:
         with show_progress("reading the first footers"):
             ensure_columns(files.selection.file_names(), chosen, files.keys)
@@ -99,15 +101,17 @@ class _Total:
 
     message: str
     fixes: dict[Fix, dict[str, int]] = field(default_factory=dict)
-    """The first changes that resolve findings, each of no file, with the names by which files are changed, their own or that of their
-    table, and the number of files of each name; later names are under `""`."""
+    """The first changes that resolve findings, each of no file, with the names by which files are
+    changed, their own or that of their table, and the number of files of each name; later names are
+    under `""`."""
     with_other_fixes: int = 0
     """Number of files with a later change."""
     findings: int = 0
     files: int = 0
     examples: list[str] = field(default_factory=list)
     columns: dict[str, None] = field(default_factory=dict)
-    """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
+    """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there
+    are more."""
 
     def add(self, file: str, findings: Sequence[Finding] = ()) -> None:
         self.findings += len(findings)
@@ -128,7 +132,8 @@ class _Total:
                 self.columns[finding.column] = None
 
     def commands(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the commands that make the changes, each with its files, unless it is for all; a list names many."""
+        """Yield the commands that make the changes, each with its files, unless it is for all; a
+        list names many."""
         for fix, names in self.fixes.items():
             words, count, in_list = (
                 command_of(replace(fix, files=tuple(names))),
@@ -147,7 +152,10 @@ class _Total:
 
     @property
     def places(self) -> str:
-        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
+        return (
+            f"{format_count(self.files, 'file')} "
+            f"({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
+        )
 
     def __str__(self) -> str:
         names = [
@@ -215,11 +223,13 @@ class _CheckView(View["CheckReport"]):
                 page.command(words, f"    fix{files_of}: ")
             if commands and total.with_other_fixes:
                 page.say(
-                    f"    other fixes of {format_count(total.with_other_fixes, 'file')}: --format csv prints each file with its fix"
+                    f"    other fixes of {format_count(total.with_other_fixes, 'file')}: "
+                    "--format csv prints each file with its fix"
                 )
             if any("LIST" in words for _, words in commands):
                 page.say(
-                    "    LIST: a file that names these files, one per line; --format csv prints each file with its fix"
+                    "    LIST: a file that names these files, one per line; --format csv prints "
+                    "each file with its fix"
                 )
         if self._refusal is not None and any(total.fixes for total in self._rules.values()):
             page.say(f"no command fixes them: {self._refusal}")

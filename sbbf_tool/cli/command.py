@@ -1,6 +1,8 @@
-"""The classes of commands: a help of one screen and a full one, and settings from variables and from the configuration file.
+"""The classes of commands: a help of one screen and a full one, and settings from variables and
+from the configuration file.
 
-A group imports the module of a command when the command is called, and gives every command the options that all have.
+A group imports the module of a command when the command is called, and gives every command the
+options that all have.
 """
 
 from __future__ import annotations
@@ -36,16 +38,19 @@ if TYPE_CHECKING:
 
 
 BRIEF = "sbbf.brief"
-"""In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence of what is not shared."""
+"""In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence
+of what is not shared."""
 _SENTENCE = r"(?<=\.) +(?=[A-Z-])"
 _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
 
 class Command(click.Command):
-    """A command whose help lists its options by section, and whose options can be set in more places than its command line.
+    """A command whose help lists its options by section, and whose options can be set in more
+    places than its command line.
 
-    The first paragraph of its docstring says what it does, and the second has two examples, each a line that begins with `$`.
+    The first paragraph of its docstring says what it does, and the second has two examples, each a
+    line that begins with `$`.
     """
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
@@ -153,7 +158,8 @@ def write_sections(
     sections: Mapping[str, Sequence[tuple[str, str]]],
     explanations: Mapping[str, str] | None = None,
 ) -> None:
-    """Write lists of terms and their explanations under headings, all aligned with each other; omit empty lists."""
+    """Write lists of terms and their explanations under headings, all aligned with each other; omit
+    empty lists."""
     width = min(
         max((len(term) for rows in sections.values() for term, _ in rows), default=0), _MOST_CELLS
     )
@@ -179,7 +185,8 @@ def write_sections(
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """Return lines that end at spaces, so that options and values stay whole: click would also break them at hyphens."""
+    """Return lines that end at spaces, so that options and values stay whole: click would also
+    break them at hyphens."""
     from textwrap import wrap  # which compiles patterns
 
     return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
@@ -196,7 +203,8 @@ class CommandEntry(Frozen):
 
 
 class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
+    """A group that imports a command's module when the command is called; `--help` lists its
+    commands by section."""
 
     def __init__(
         self,
@@ -214,7 +222,8 @@ class CommandsByName(click.Group):
 
     @cached_property
     def entries(self) -> Mapping[str, CommandEntry]:
-        """All commands, those of extensions last. Finding these takes milliseconds, so a command of our own is not looked up here."""
+        """All commands, those of extensions last. Finding these takes milliseconds, so a command of
+        our own is not looked up here."""
         return {
             **self._own,
             **{
@@ -238,7 +247,8 @@ class CommandsByName(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[BRIEF] = "--help" not in args
         if not args and not ctx.resilient_parsing:
-            # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
+            # click 8.1 prints the help on stdout and ends with 0; later versions raise an error
+            # that 8.1 does not have.
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
         return super().parse_args(ctx, args)
@@ -332,5 +342,8 @@ def _show_log(ctx: click.Context) -> None:
 
 def _config_option() -> click.Option:
     """Make the option that `Command.parse_args` reads."""
-    text = "Read settings from this file; none: from no file.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
+    text = (
+        "Read settings from this file; none: from no file.  [default: sbbf.toml or "
+        "pyproject.toml here or in a folder above]"
+    )
     return click.Option(["--config"], metavar="FILE", expose_value=False, help=text)

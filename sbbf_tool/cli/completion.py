@@ -1,4 +1,5 @@
-"""What a shell completes beside commands, options and choices: columns of the file that is on the line, rules, types and files."""
+"""What a shell completes beside commands, options and choices: columns of the file that is on the
+line, rules, types and files."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ from sbbf_tool.cli.options import COLUMN, FILE, GROUP_OR_RULE, TYPE, about
 _MOST_ENTRIES = 2000
 """Entries of folders to look at for a Parquet file."""
 _NEEDS_NO_QUOTES = re.compile(r"[\w./%+][\w./%+-]*")
-"""Other names are not completed: shells would insert them without quotes, and a file may come from a stranger."""
+"""Other names are not completed: shells would insert them without quotes, and a file may come from
+a stranger."""
 
 
 def complete_value(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return what a value of an option, or an argument, may be; a path where nothing else is known."""
+    """Return what a value of an option, or an argument, may be; a path where nothing else is
+    known."""
     paths = (
         ctx.params.get("arguments") or ctx.args
     )  # where click stops at an option without its value
@@ -63,7 +66,8 @@ def _matching(names: Iterable[tuple[str, str]], incomplete: str) -> list[Complet
 
 
 def _columns(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns, with their types, of the first of these files that can be read. URLs are not read."""
+    """Yield the columns, with their types, of the first of these files that can be read. URLs are
+    not read."""
     from sbbf_tool.errors import SbbfError
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.storage.places import is_url
@@ -80,7 +84,8 @@ def _columns(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parquet_file(path: str) -> str | None:
-    """Return the path if it is a regular file, or the first Parquet file of a folder; None otherwise, and if the folder is large."""
+    """Return the path if it is a regular file, or the first Parquet file of a folder; None
+    otherwise, and if the folder is large."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

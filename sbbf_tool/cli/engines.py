@@ -64,17 +64,19 @@ _TYPE = (
 @click.argument("name", nargs=-1, metavar="[ENGINE... | all]")
 @output_options()
 def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> None:
-    """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
+    """List which query engines use Bloom filters, for each type of column, and which of them lose
+    rows or fail.
 
     \b
     $ sbbf engines --type decimal
     $ sbbf engines duckdb-1.4 spark-4.0
 
-    Without a name, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
-    means that the engine does not use filters of that type.
+    Without a name, each row is an engine: for how many types of columns it uses filters, and for
+    how many a filter harms queries. A dash means that the engine does not use filters of that type.
 
-    ENGINE is an engine, or a system that reads through one: each type is shown for it. Several are shown side by side, as are releases such
-    as duckdb-1.4: the verdicts are those on the newest release up to each that was run. The name all shows all engines in one table.
+    ENGINE is an engine, or a system that reads through one: each type is shown for it. Several are
+    shown side by side, as are releases such as duckdb-1.4: the verdicts are those on the newest
+    release up to each that was run. The name all shows all engines in one table.
     """
     from sbbf_tool.verbs.engines import engines
 
@@ -94,7 +96,8 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
 def _show_engines(page: Page, report: EnginesReport) -> None:
     page.table(_ENGINES, report.engines)
     page.say(
-        "sbbf engines ENGINE and sbbf engines --type TYPE explain each, sbbf engines all shows all types in one table"
+        "sbbf engines ENGINE and sbbf engines --type TYPE explain each, sbbf engines all shows "
+        "all types in one table"
     )
 
 
@@ -145,7 +148,8 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
 
 
 def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] = ()) -> None:
-    """Show types and engines, of which `names` are chosen: in words, or all engines on a terminal in symbols, in columns of their numbers.
+    """Show types and engines, of which `names` are chosen: in words, or all engines on a terminal
+    in symbols, in columns of their numbers.
 
     Types for which no engine uses a filter, or is harmed by it, are listed below the table.
     """
@@ -155,12 +159,14 @@ def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] =
     for name, engine in zip(names, engines, strict=False):
         if not is_release(name, engine):
             page.say(
-                f"{name} was not run; shown is {engine.name} {engine.version}, the newest release up to it that was"
+                f"{name} was not run; shown is {engine.name} {engine.version}, the newest "
+                "release up to it that was"
             )
     for engine in engines if names else ():
         date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
         page.say(
-            f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}"
+            f"{engine.name} {engine.version}{date}: "
+            f"{engine.predicates or engine.default_explanation}"
         )
     has_symbols = page.width is not None and not names
     titles = [f"{engine.name} {engine.version}" if names else engine.id for engine in engines]
@@ -190,7 +196,8 @@ def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] =
             f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}"
         )
         page.say(
-            "+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases"
+            "+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so "
+            "in older releases"
         )
         page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
     for note, number in notes.items():

@@ -73,19 +73,22 @@ def command(
     ask_null: bool,
     engines: tuple[str, ...],
 ) -> int:
-    """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of the
-    others.
+    """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the
+    dictionary or the filter excludes each of the others.
 
     \b
     $ sbbf explain events.parquet user_id 42
     $ sbbf explain lake "user_id IN (42, 43)" --engines duckdb
 
-    The arguments are those of `sbbf probe`: PATH COLUMN VALUE... takes one PATH, PATH... -c COLUMN --value VALUE takes many, and the last
-    argument may be a condition: "user_id IN (42, 43)". A second table shows, for each engine, how many row groups it skips by each of these
-    means, and the share of bytes skipped. For several files, the command prints a line per file that may hold the value, and the totals.
-    Exit code 0: some row group may hold the value; 1: it is certainly absent.
+    The arguments are those of `sbbf probe`: PATH COLUMN VALUE... takes one PATH, PATH... -c COLUMN
+    --value VALUE takes many, and the last argument may be a condition: "user_id IN (42, 43)". A
+    second table shows, for each engine, how many row groups it skips by each of these means, and
+    the share of bytes skipped. For several files, the command prints a line per file that may hold
+    the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly
+    absent.
 
-    In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
+    In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means
+    null, as --null does.
     """
     from sbbf_tool.verbs.explain import Explain
 
@@ -102,7 +105,8 @@ def command(
 
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
-    """Return rows, of which the first cell is the name of an engine, with one row for all engines with the same results."""
+    """Return rows, of which the first cell is the name of an engine, with one row for all engines
+    with the same results."""
     names = render.group((tuple(cells), name) for name, *cells in rows)
     is_about_all = len(names) == 1 and len(next(iter(names.values()))) > 1
     return [
@@ -137,7 +141,8 @@ class _ExplainView(AnswerView["ExplainReport"]):
 
     def show(self, page: Page, report: ExplainReport) -> None:
         page.say(
-            f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}"
+            f"{report.file}: column {report.column}, {report.type}, value "
+            f"{render.value(report.value)}"
         )
         page.table(_COLUMNS, report.row_groups, matters=lambda each: not each.is_absent)
         page.say(

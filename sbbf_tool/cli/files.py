@@ -70,7 +70,8 @@ _OPTIONS = (
         "--keys",
         metavar="FILE",
         callback=_read_keys,
-        help="JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS]",
+        help="JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON "
+        "in SBBF_KEYS]",
     ),
     click.option(
         "--jobs",
@@ -82,7 +83,8 @@ _OPTIONS = (
         "--on",
         "runner",
         metavar="spark[:MASTER]",
-        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port."
+        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., "
+        "or a Connect server: sc://host:port."
         "  [default: local]",
     ),
 )
@@ -108,7 +110,8 @@ page_limit_option = click.option(
 
 
 class Files:
-    """The files named on a command line, how they are read and reported, and the runner that works on them."""
+    """The files named on a command line, how they are read and reported, and the runner that works
+    on them."""
 
     arguments: tuple[str, ...] = ()
     """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -163,7 +166,8 @@ class Files:
 
     @property
     def catalog_table(self) -> str | None:
-        """The name of the table in Spark's catalog that the only PATH means, such as `spark:db.events`."""
+        """The name of the table in Spark's catalog that the only PATH means, such as
+        `spark:db.events`."""
         path = next((each for each in self.arguments if each.startswith(_IN_CATALOG)), None)
         if path is None or self.is_listed:
             return None
@@ -183,7 +187,8 @@ class Files:
             return self._paths
         if self.arguments:
             raise click.UsageError(
-                f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}"
+                "give PATHs either with --files-from or on the command line, not both: "
+                f"{self.arguments[0]}"
             )
         is_file = self.files_from != "-" and os.path.isfile(self.files_from)
         return names_of(self.files_from) if is_file else self._piped_names
@@ -198,7 +203,8 @@ class Files:
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
-        """The PATHs from a pipe. They are kept, because a pipe can be read only once and some commands list the files twice."""
+        """The PATHs from a pipe. They are kept, because a pipe can be read only once and some
+        commands list the files twice."""
         assert self.files_from is not None
         return tuple(names_of(self.files_from))
 
@@ -257,12 +263,14 @@ class Files:
 
     @property
     def roots(self) -> list[str]:
-        """The folders of tables, relative to which people read the names of their files, with a slash at the end."""
+        """The folders of tables, relative to which people read the names of their files, with a
+        slash at the end."""
         return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
 
     @cached_property
     def file(self) -> str | None:
-        """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
+        """The file that the only PATH names, whose report is the whole output; None if there may be
+        several files."""
         if (
             len(self.arguments) != 1
             or self.is_listed
@@ -292,7 +300,8 @@ class Files:
         return State(self.state_path, writes=not self.dry_run)
 
     def work(self, verb: Verb[Any], edit: Edit | None = None) -> Work[Any]:
-        """Return the work of a verb on these files. A column that a file lacks is an error with --strict, and if only one file is named."""
+        """Return the work of a verb on these files. A column that a file lacks is an error with
+        --strict, and if only one file is named."""
         from sbbf_tool.running.work import Work
 
         is_strict = self.strict or self.file is not None
@@ -302,7 +311,8 @@ class Files:
 
     @property
     def selection(self) -> Selection:
-        """The files in the form that runners take. Raises UsageError for a predicate that cannot be parsed."""
+        """The files in the form that runners take. Raises UsageError for a predicate that cannot be
+        parsed."""
         from sbbf_tool.running.selection import Selection
 
         if self._selection is not None:
@@ -344,7 +354,8 @@ class Files:
         return work.combine(self.rows(work), self.selection, self.jobs)
 
     def _listing(self, work: Work[Any]) -> Callable[[], Iterable[ListedFile]] | None:
-        """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
+        """Return the function that lists the files again; None if they are in a store, where a
+        listing costs requests."""
         from sbbf_tool.storage.places import is_url
 
         others = self.state, self.file, self.spark, self.files_from, self.index
@@ -361,7 +372,8 @@ class Files:
         return self._spark_runner(progress)
 
     def _spark_runner(self, progress: RunProgress | None = None) -> Spark:
-        """Return the runner on Spark, which starts its session the first time: all work of a command shares it."""
+        """Return the runner on Spark, which starts its session the first time: all work of a
+        command shares it."""
         assert self.spark is not None
         context = click.get_current_context()
         spark_runner: Spark | None = context.meta.get("sbbf.runner")
@@ -381,7 +393,8 @@ def over_files(
     kind: type[Files] = Files,
     formats: tuple[str, ...] = FORMATS,
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Turn `function(files, ...)` into a command with the options of all commands over files, and these; its own options come first.
+    """Turn `function(files, ...)` into a command with the options of all commands over files, and
+    these; its own options come first.
 
     The options that are fields of this `kind` of files are in `files`.
     """
@@ -402,7 +415,8 @@ def over_files(
 
 
 def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, str]] | None:
-    """Return the master, None for the configured one, and the settings of Spark; None if this machine does the work."""
+    """Return the master, None for the configured one, and the settings of Spark; None if this
+    machine does the work."""
     name, _, master = (runner or "local").partition(":")
     if runner in (None, "local"):
         return None

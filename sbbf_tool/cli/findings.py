@@ -1,4 +1,5 @@
-"""Findings as text, on a page and in the formats of CI systems: the place, the evidence and the fix."""
+"""Findings as text, on a page and in the formats of CI systems: the place, the evidence and the
+fix."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _MOST_FILES = 2
 
 
 def show_findings(page: Page, findings: Iterable[Finding], table: str = "") -> None:
-    """Print the findings of one file, or of `table`, by rule; `grep` on the first line of a group finds file, severity and rule."""
+    """Print the findings of one file, or of `table`, by rule; `grep` on the first line of a group
+    finds file, severity and rule."""
     for rule, of_rule in group((finding.rule, finding) for finding in findings).items():
         page.say(f"{table or of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
         for line in (of_rule[0].message, *(list_places(of_rule) if table else _evidence(of_rule))):
@@ -39,7 +41,8 @@ def count_findings(severities: Counter[str]) -> str:
 
 
 def list_gaps(columns: Sequence[str], unreadable: Sequence[str] = ()) -> str:
-    """Return the end of a file's last line: how many column chunks could not be read, and the locked columns; empty without any."""
+    """Return the end of a file's last line: how many column chunks could not be read, and the
+    locked columns; empty without any."""
     unread = f"; {format_count(len(unreadable), 'column chunk')} not read" if unreadable else ""
     return unread + (f"; {describe_locked(columns)}" if columns else "")
 
@@ -50,7 +53,8 @@ def describe_locked(columns: Sequence[str]) -> str:
 
 
 def count_gaps(files: Counter[str]) -> str:
-    """Return the end of the last line for several files that counts those with `unread` chunks or `locked` columns; empty without any."""
+    """Return the end of the last line for several files that counts those with `unread` chunks or
+    `locked` columns; empty without any."""
     words = {"unread": "column chunks not read", "locked": "locked columns not checked"}
     return "".join(
         f"; {text} in {format_count(files[name], 'file')}"
@@ -76,11 +80,15 @@ def sum_up(report: CheckReport) -> str:
         for word in ("passed", "known", "noted", "failed", "not run")
         if word != "known" or counts[word]
     ]
-    return f"{count}; rules: {', '.join(outcomes)}{list_gaps(report.locked_columns, report.unreadable)}"
+    return (
+        f"{count}; rules: "
+        f"{', '.join(outcomes)}{list_gaps(report.locked_columns, report.unreadable)}"
+    )
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
-    """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
+    """Return the lines for findings of one rule and file: message, evidence, and the commands that
+    fix them."""
     return [
         findings[0].message,
         *_evidence(findings),
@@ -89,7 +97,8 @@ def in_full(findings: Sequence[Finding]) -> list[str]:
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each distinct fact, with its columns and row groups, but no more than a few lines."""
+    """Yield a line for each distinct fact, with its columns and row groups, but no more than a few
+    lines."""
     if len({finding.file for finding in findings}) > 1:
         yield from list_places(findings)
         return
@@ -109,7 +118,8 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def list_places(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each distinct fact about the data files of a table, with its column and files, but no more than a few lines."""
+    """Yield a line for each distinct fact about the data files of a table, with its column and
+    files, but no more than a few lines."""
     places = (
         (finding.column, evidence.fact, finding.file)
         for finding in findings

@@ -106,7 +106,8 @@ _MOST_WARNINGS = 1000
 @click.option(
     "--quick",
     is_flag=True,
-    help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.",
+    help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are "
+    "left out.",
 )
 @engines_option
 @over_files("PATH...", strict_option)
@@ -123,9 +124,11 @@ def command(
     $ sbbf inspect events.parquet
     $ sbbf inspect lake -c user_id --quick
 
-    Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
-    false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
-    each row group, as bars. For several files, the rows are sums over all files. With --all, column chunks without a filter are shown too.
+    Each row is a column: how many row groups have a filter, the size of all its filters and their
+    share of the data, the mean and the worst false-positive rate (fpp) and the largest number of
+    distinct values (ndv), both estimated from the bits, and the share of bits set in each row
+    group, as bars. For several files, the rows are sums over all files. With --all, column chunks
+    without a filter are shown too.
     """
     from sbbf_tool.verbs.inspect import Inspect
 
@@ -186,7 +189,8 @@ class _InspectView(View["InspectReport"]):
             f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         )
         page.say(
-            f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}"
+            f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by "
+            f"{shorten(report.created_by or 'an unknown writer')}"
         )
         if self._by_row_group:
             page.table(_FILTERS, report.filters, whole=True)
@@ -214,7 +218,8 @@ class _InspectView(View["InspectReport"]):
                 else "no filters"
             )
             page.say(
-                f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}"
+                f"{report.file}: {page.bytes(report.file_bytes)}, "
+                f"{format_count(report.row_groups, 'row group')}, {content}"
             )
 
     def show_end(self, page: Page, files: str) -> None:
@@ -245,7 +250,10 @@ class _InspectView(View["InspectReport"]):
                 f"warning: {first}{more[count]}: {warning}"
                 for warning, (first, count) in self._warnings.items()
             )
-        content = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
+        content = (
+            f"{format_count(self.total['rows'], 'row')} in "
+            f"{format_count(self.total['row_groups'], 'row group')}"
+        )
         page.say(f"{files}; {content}, {page.bytes(self.total['bytes'])}")
 
     def totals(self) -> dict[str, Any]:
@@ -316,14 +324,23 @@ def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool)
         ((warning, tuple(row_groups)), column) for (column, warning), row_groups in numbers.items()
     )
     for (warning, places), names in columns.items():
-        yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
+        yield (
+            f"warning: {'columns' if len(names) > 1 else 'column'} "
+            f"{page.join_names(names)}, {format_row_groups(places)}: {warning}"
+        )
     if (
         has_bars
         and report.row_groups > _MOST_BLOCKS
         and any(row.fill_ratio is not None for row in report.filters)
     ):
-        yield f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows the fullest filter"
+        yield (
+            f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows "
+            "the fullest filter"
+        )
     for note in report.notes:
         yield f"note: {note}"
     for unreferenced in report.unreferenced:
-        yield f"unreferenced: {page.bytes(unreferenced.length)} at byte {unreferenced.offset:,}: {unreferenced.kind}"
+        yield (
+            f"unreferenced: {page.bytes(unreferenced.length)} at byte "
+            f"{unreferenced.offset:,}: {unreferenced.kind}"
+        )

@@ -15,7 +15,8 @@ _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
 
 def describe_mistake(error: click.ClickException | SbbfError, context: click.Context | None) -> str:
-    """Describe a mistake: where it is, what it is, and what to do, with the settings that it is about."""
+    """Describe a mistake: where it is, what it is, and what to do, with the settings that it is
+    about."""
     message = str(error) if isinstance(error, SbbfError) else _describe(error)
     sources = (
         describe_sources(context, message)
@@ -63,6 +64,9 @@ def _describe_unknown_option(error: click.NoSuchOption) -> str:
     )
     if setting is not None:
         key = name.lstrip("-")
-        return f"{key} is a setting, not an option: set the variable {setting.envvar}, or {key} in sbbf.toml"
+        return (
+            f"{key} is a setting, not an option: set the variable {setting.envvar}, or "
+            f"{key} in sbbf.toml"
+        )
     near = " or ".join(sorted(error.possibilities or ()))
     return f"unknown option {name!r}{f'; did you mean {near}?' if near else ''}"

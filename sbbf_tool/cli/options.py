@@ -1,6 +1,8 @@
-"""What every option is about: its section of the help, where it may be set, and what its value names.
+"""What every option is about: its section of the help, where it may be set, and what its value
+names.
 
-These tables cover all commands, because an option means the same everywhere. An option of an extension may say it itself, as `about`.
+These tables cover all commands, because an option means the same everywhere. An option of an
+extension may say it itself, as `about`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import click
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import parse_ratio, parse_size
 
-# The sections of the help, in its order. Options of the shared ones mean the same in every command, and are in its full help alone.
+# The sections of the help, in its order. Options of the shared ones mean the same in every command,
+# and are in its full help alone.
 COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
 FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = (
     "Files",
@@ -38,7 +41,8 @@ _OPTIONS = {
     RUNNER: "--jobs --on",
     OUTPUT: "--format --report --all --quiet --verbose",
     SETTINGS: "--config --version --help"
-    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes --dialect",
+    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv "
+    "--min-chunk-bytes --dialect",
 }
 SECTIONS = tuple(_OPTIONS)
 
@@ -48,11 +52,13 @@ EXPLANATIONS = {
     "--keys": "A key is never a word of the command line, which other users can read.",
     "--on": "Processes of this machine do the work, or Spark: see sbbf help spark.",
     "--format": "Results are on standard output, everything else on standard error.",
-    "--config": "A file or variables can set most options, and what has no dashes here: see sbbf help settings.",
+    "--config": "A file or variables can set most options, and what has no dashes here: see "
+    "sbbf help settings.",
 }
 """The explanation of a section, by the option that brings it."""
 
-# Where an option may be set, besides the command line: an environment variable or a configuration file.
+# Where an option may be set, besides the command line: an environment variable or a configuration
+# file.
 ANYWHERE = "anywhere"
 READING = (
     "reading"  # in commands that change no file; in the others it would allow or widen a change
@@ -106,7 +112,8 @@ def name_of(option: click.Parameter) -> str:
 
 
 def about(option: click.Parameter) -> About:
-    """Return what an option is about; one that neither says it nor is in the tables is a setting, and for the command line alone."""
+    """Return what an option is about; one that neither says it nor is in the tables is a setting,
+    and for the command line alone."""
     name = name_of(option)
     known = (
         About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name))
@@ -131,7 +138,8 @@ def add_options(
 
 
 def settable_options(command: click.Command) -> Iterator[click.Option]:
-    """Yield the options of a command that an environment variable or a configuration file may set."""
+    """Yield the options of a command that an environment variable or a configuration file may
+    set."""
     where = (ANYWHERE,) if changes_files(command) else (ANYWHERE, READING)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and about(parameter).settable in where:
@@ -156,14 +164,16 @@ RISKS = {
 
 
 def allow_option(*risks: str) -> Callable[[Any], Any]:
-    """Build the option that confirms risks; it passes `allow`, a set of their names, to a command."""
+    """Build the option that confirms risks; it passes `allow`, a set of their names, to a
+    command."""
     return click.option(
         "--allow",
         multiple=True,
         type=click.Choice(risks),
         metavar="RISK",
         callback=lambda ctx, param, value: frozenset(value),
-        help=f"Accept a risk: {', '.join(risks)} (repeat for more). The risks: {', '.join(f'{name} ({RISKS[name]})' for name in risks)}.",
+        help=f"Accept a risk: {', '.join(risks)} (repeat for more). The risks: "
+        f"{', '.join(f'{name} ({RISKS[name]})' for name in risks)}.",
     )
 
 
@@ -172,7 +182,8 @@ engines_option = click.option(
     multiple=True,
     metavar="NAMES",
     callback=lambda ctx, option, texts: split_names(texts),
-    help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas, or all.  [default: all]",
+    help="The query engines that read the files. Names or releases such as duckdb-1.4, "
+    "separated by commas, or all.  [default: all]",
 )
 
 

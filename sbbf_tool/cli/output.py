@@ -1,8 +1,10 @@
-"""The streams of the command line: whether they are terminals, how wide, how much is printed, and standard output, one line at a time.
+"""The streams of the command line: whether they are terminals, how wide, how much is printed, and
+standard output, one line at a time.
 
-The options `--all`, `--quiet` and `--verbose` of every command set how much is printed in one run. The output may fail: its reader may have
-exited, or the disk may be full. The command then continues, and its exit code is still correct. Everything printed is escaped here, by a
-page or by a format.
+The options `--all`, `--quiet` and `--verbose` of every command set how much is printed in one run.
+The output may fail: its reader may have exited, or the disk may be full. The command then
+continues, and its exit code is still correct. Everything printed is escaped here, by a page or by a
+format.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ class Terminal:
     """Whether only errors are printed."""
     verbose: bool = False
     shows_all: bool = False
-    """Whether nothing is left out: there are lines about all files, and tables keep all rows and columns, however narrow the terminal."""
+    """Whether nothing is left out: there are lines about all files, and tables keep all rows and
+    columns, however narrow the terminal."""
 
     def has_color(self, stream: TextIO) -> bool:
-        """Return whether output to this stream is coloured: as NO_COLOR or FORCE_COLOR states, else if it is a terminal."""
+        """Return whether output to this stream is coloured: as NO_COLOR or FORCE_COLOR states, else
+        if it is a terminal."""
         if os.environ.get("NO_COLOR"):
             return False
         if os.environ.get("FORCE_COLOR"):
@@ -44,13 +48,15 @@ class Terminal:
         return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
     def width(self, stream: TextIO) -> int | None:
-        """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--all`."""
+        """Return the width of the stream in cells; None if lines may have any length, as in a pipe
+        or with `--all`."""
         if self.shows_all or not is_terminal(stream):
             return None
         return max(_columns_of(stream), MIN_WIDTH)
 
     def shows_progress(self) -> bool:
-        """Return whether progress is drawn on standard error or, where that is no terminal, with --verbose printed now and then."""
+        """Return whether progress is drawn on standard error or, where that is no terminal, with
+        --verbose printed now and then."""
         return not self.quiet and (
             os.environ.get("TERM") != "dumb" if is_terminal(sys.stderr) else self.verbose
         )
@@ -101,7 +107,8 @@ _OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
 
 
 def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
-    """Build the options that every command has, and that change only what is printed; `show_log` is called for `--verbose`."""
+    """Build the options that every command has, and that change only what is printed; `show_log` is
+    called for `--verbose`."""
 
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         name = str(param.name).removeprefix("terminal_")
@@ -132,7 +139,8 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         (
             "shows_all",
             "--all",
-        ): "Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
+        ): "Leave nothing out: print lines about all files, and whole tables and names on "
+        "any terminal.",
     }
     return [
         click.Option(
@@ -154,7 +162,8 @@ _ERASE = "\r\x1b[K"
 
 
 class StatusLine:
-    """A line on standard error that is erased before anything else is printed, on either stream, and drawn again later.
+    """A line on standard error that is erased before anything else is printed, on either stream,
+    and drawn again later.
 
     Several threads may use it. `print_line` also works if the stream is no terminal.
     """
@@ -188,7 +197,8 @@ class StatusLine:
     def hidden(self, text: str = "") -> Iterator[None]:
         """Erase the line, and draw nothing while the block prints `text`."""
         if os.getpid() != self._owner:
-            # A forked process cannot know whether its parent has drawn the line, or whether a thread of the parent holds the lock.
+            # A forked process cannot know whether its parent has drawn the line, or whether a
+            # thread of the parent holds the lock.
             if self._is_used and text:
                 self._send(_ERASE)
             yield
@@ -199,7 +209,8 @@ class StatusLine:
             self._is_line_complete = not text or text.endswith("\n")
 
     def _send(self, text: str) -> None:
-        # Python's buffers have locks that a process would inherit if it were forked while another thread writes.
+        # Python's buffers have locks that a process would inherit if it were forked while another
+        # thread writes.
         try:
             data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
             descriptor = self._stream.fileno()
@@ -211,7 +222,8 @@ class StatusLine:
 
 
 class PatientOutput:
-    """A replacement for `sys.stdout` that keeps its first error in `error`, and discards all later output.
+    """A replacement for `sys.stdout` that keeps its first error in `error`, and discards all later
+    output.
 
     On a terminal, the status line is hidden while something is written.
     """
@@ -279,7 +291,8 @@ _complaints: ContextVar[Counter[str] | None] = ContextVar("complaints", default=
 
 @contextmanager
 def limit_complaints() -> Iterator[None]:
-    """Inside the block, print the first errors and warnings only, unless all are requested; at its end, count the others."""
+    """Inside the block, print the first errors and warnings only, unless all are requested; at its
+    end, count the others."""
     counts = Counter[str]()
     token = _complaints.set(counts)
     try:
@@ -289,13 +302,14 @@ def limit_complaints() -> Iterator[None]:
         for kind, count in counts.items():
             if count > MOST_FILES and (kind == "error" or not terminal().quiet):
                 complain(
-                    f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows them"
+                    f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows "
+                    "them"
                 )
 
 
 def complain(line: str, *, kind: str = "error") -> None:
-    """Print one line on standard error, escaped, with the options of its hints, and without the passwords and signatures in URLs; a
-    terminal gets it wrapped at words.
+    """Print one line on standard error, escaped, with the options of its hints, and without the
+    passwords and signatures in URLs; a terminal gets it wrapped at words.
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
@@ -314,7 +328,8 @@ def complain(line: str, *, kind: str = "error") -> None:
 
 
 def writer_for(stream: TextIO) -> Plain:
-    """Return what lays out lines and tables for a stream: a screen, if it has a width or colours."""
+    """Return what lays out lines and tables for a stream: a screen, if it has a width or
+    colours."""
     width, has_color = terminal().width(stream), terminal().has_color(stream)
     if width is None and not has_color:
         return Plain()
@@ -324,7 +339,8 @@ def writer_for(stream: TextIO) -> Plain:
 
 
 def encodable_json(document: Any, encoding: str, *, indent: int | None = None) -> str:
-    """Convert a document to JSON. A parser restores every string exactly; characters that the encoding lacks are escaped too."""
+    """Convert a document to JSON. A parser restores every string exactly; characters that the
+    encoding lacks are escaped too."""
     text = to_json(document, indent=indent)
     try:
         text.encode(encoding)
@@ -343,7 +359,8 @@ def say_traceback(error: BaseException) -> None:
 
 @contextmanager
 def patient_output() -> Iterator[PatientOutput]:
-    """Replace `sys.stdout` and `sys.stderr` with `PatientOutput` inside the block; yield the replacement of `sys.stdout`.
+    """Replace `sys.stdout` and `sys.stderr` with `PatientOutput` inside the block; yield the
+    replacement of `sys.stdout`.
 
     Output to a missing stream is discarded. Errors of the streams never change the exit code.
     """
@@ -368,7 +385,8 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
 
 
 def stop_if_unread(*, at_end: bool = True) -> None:
-    """End a read-only command with exit code 141 if its output is closed. Commands that write files continue instead.
+    """End a read-only command with exit code 141 if its output is closed. Commands that write files
+    continue instead.
 
     Unless `at_end` is set, output that is still in a buffer stays there.
     """

@@ -1,6 +1,7 @@
 """The pages on which commands print: lines and tables, on a terminal, in a pipe or in Markdown.
 
-A terminal gets tables that fit, wrapped lines, sizes with units, and colours. A pipe gets the same lines whole, with exact sizes.
+A terminal gets tables that fit, wrapped lines, sizes with units, and colours. A pipe gets the same
+lines whole, with exact sizes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _MOST_NAMES = 12
 
 
 class Page:
-    """Where a command prints its lines and tables: plain text or, on a terminal, what a screen draws."""
+    """Where a command prints its lines and tables: plain text or, on a terminal, what a screen
+    draws."""
 
     units = is_terminal = False
     lines = 0
@@ -52,7 +54,8 @@ class Page:
         )
 
     def say(self, line: str, word: str = "") -> None:
-        """Print a line, which is escaped. The last `word` and colon in it gets the style of the word."""
+        """Print a line, which is escaped. The last `word` and colon in it gets the style of the
+        word."""
         self._print(self._writer.wrap(escape(line), word))
 
     def command(self, words: Sequence[str], label: str = "") -> None:
@@ -60,7 +63,8 @@ class Page:
         self._print(self._writer.command(words, label))
 
     def next(self, words: Sequence[str], purpose: str) -> None:
-        """Print what to do next, a command and its purpose; on a terminal alone, since scripts need no advice."""
+        """Print what to do next, a command and its purpose; on a terminal alone, since scripts need
+        no advice."""
         if self.is_terminal:
             self.command(words, f"next: to {purpose}: ")
 
@@ -77,7 +81,8 @@ class Page:
         most_rows: int = MOST_ROWS,
         matters: Choice | None = None,
     ) -> None:
-        """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table.
+        """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has
+        requested the `whole` table.
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
@@ -120,7 +125,8 @@ class Page:
         )
 
     def bars(self, ratios: Sequence[float | None], most: int) -> str:
-        """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share a bar if there are more than `most`."""
+        """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share
+        a bar if there are more than `most`."""
         count = min(len(ratios), most)
         heights, none = ("▁▂▃▄▅▆▇█", "·") if self._has_blocks else ("12345678", ".")
         groups = (
@@ -191,7 +197,8 @@ _BLOCK_START = r"^(\d*)([-+=#]|[.)](?= ))"
 
 
 def _markdown(text: str) -> str:
-    """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a backslash or a reference."""
+    """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a
+    backslash or a reference."""
     markup = (
         re.sub(_MARKUP, r"\\\g<0>", escape(text))
         .replace("&", "&amp;")
@@ -203,8 +210,10 @@ def _markdown(text: str) -> str:
 
 
 def say_not_cross_checked(page: Page, count: int) -> None:
-    """Print the number of column chunks that pyarrow should also have decoded but cannot; print nothing if it is 0."""
+    """Print the number of column chunks that pyarrow should also have decoded but cannot; print
+    nothing if it is 0."""
     if count:
         page.say(
-            f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}"
+            f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode "
+            f"{'it' if count == 1 else 'them'}"
         )

@@ -1,4 +1,5 @@
-"""The options of `sbbf check`, and what they state: the policy, also that of the configuration file, and a baseline: an old report."""
+"""The options of `sbbf check`, and what they state: the policy, also that of the configuration
+file, and a baseline: an old report."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ _RULE_OPTIONS = (
         "--select",
         multiple=True,
         metavar="RULE",
-        help="Run only this rule or group (repeat for more). The group declared has the filters of a table's properties and sbbf.toml.",
+        help="Run only this rule or group (repeat for more). The group declared has the "
+        "filters of a table's properties and sbbf.toml.",
     ),
     click.option(
         "--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."
@@ -97,13 +99,15 @@ _OPTIONS = (
 rule_options, policy_options = (
     partial(add_options, options=options) for options in (_RULE_OPTIONS, _OPTIONS)
 )
-"""Add the options of every check against rules to a command; and those of the policy of `sbbf check`."""
+"""Add the options of every check against rules to a command; and those of the policy of `sbbf
+check`."""
 
 
 def from_options(
     ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None
 ) -> Policy | PathPolicies:
-    """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError.
+    """Return the policy of the options, which the configuration file may set for all files or for
+    some paths. Raises UsageError.
 
     The properties of a table can declare filters.
     """
@@ -191,7 +195,8 @@ _MOST_BYTES = 1 << 30
 
 
 class Baseline:
-    """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that are not UTF-8 are escaped."""
+    """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that
+    are not UTF-8 are escaped."""
 
     def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
         self._keys = {_key(*finding) for finding in findings}
@@ -199,7 +204,8 @@ class Baseline:
         """Findings that `subtract` has removed."""
 
     def subtract(self, report: CheckReport) -> CheckReport:
-        """Return the report of a file without the findings of the baseline; the outcome of a rule without other findings is `known`."""
+        """Return the report of a file without the findings of the baseline; the outcome of a rule
+        without other findings is `known`."""
         from sbbf_tool.reports.findings import SEVERITIES
         from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
@@ -224,7 +230,8 @@ class Baseline:
 
 
 def read_baseline(path: str) -> Baseline:
-    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for any other file."""
+    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for any other
+    file."""
     from sbbf_tool.file.row_file import read_rows
 
     try:

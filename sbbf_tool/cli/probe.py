@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 @click.option(
     "--values-file",
     type=click.Path(),
-    help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
+    help="Query the values in this file too, one per line. Empty lines do not count; - reads "
+    "standard input.",
 )
 @click.option(
     "--dialect",
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
 @click.option(
     "--rows",
     is_flag=True,
-    help="List the rows that have a value: file, row group, row number in the file (from 0), value and column.",
+    help="List the rows that have a value: file, row group, row number in the file (from 0), "
+    "value and column.",
 )
 @click.option(
     "--all-versions",
@@ -89,18 +91,22 @@ def command(
     $ sbbf probe events.parquet user_id 42
     $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --format names
 
-    `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and reads values from --value and
-    --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts of a condition; the values are those of its first
-    column. The column '*' stands for every one that can hold a value. Statistics are min, max and null counts. The column's type determines
-    how values are written: 42, text, or for BYTE_ARRAY the bytes in hexadecimal after 0x: 0x00ff. The argument `-` as VALUE reads values
-    from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may
-    hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists those that may hold a
-    value; for more than 1,000 values in one file, the values that it may hold. The format names prints only the names of such files, names0
+    `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and
+    reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows that
+    satisfy all parts of a condition; the values are those of its first column. The column '*'
+    stands for every one that can hold a value. Statistics are min, max and null counts. The
+    column's type determines how values are written: 42, text, or for BYTE_ARRAY the bytes in
+    hexadecimal after 0x: 0x00ff. The argument `-` as VALUE reads values from standard input, one
+    per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some
+    row group may hold one of the values; 1: all values are certainly absent from all files. For
+    several files, the command lists those that may hold a value; for more than 1,000 values in one
+    file, the values that it may hold. The format names prints only the names of such files, names0
     ends them with NUL bytes. With --verbose, bytes, files and requests are counted.
 
-    With --confirm, the answers are certain, or say why reading does not show them, if no filter has false negatives: sbbf verify finds
-    these. Rows that a table has deleted are absent then, unless --all-versions is given. In STRING and other BYTE_ARRAY columns, the value
-    `null` is text; in other columns it means null, as --null does.
+    With --confirm, the answers are certain, or say why reading does not show them, if no filter has
+    false negatives: sbbf verify finds these. Rows that a table has deleted are absent then, unless
+    --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in
+    other columns it means null, as --null does.
     """
     from sbbf_tool.verbs.probe import Probe
 
@@ -133,14 +139,16 @@ def command(
     if terminal().verbose:
         requests = f" in {view.counts['requests']:,} requests" if view.counts["requests"] else ""
         complain(
-            f"read {view.counts['bytes_read']:,} bytes of {format_count(view.counts['files'], 'file')}{requests}",
+            f"read {view.counts['bytes_read']:,} bytes of "
+            f"{format_count(view.counts['files'], 'file')}{requests}",
             kind="note",
         )
     return code
 
 
 class _ProbeView(AnswerView["ProbeReport"]):
-    """Lines of the values that a file may hold and their row groups, or of the rows that have them."""
+    """Lines of the values that a file may hold and their row groups, or of the rows that have
+    them."""
 
     schema = "probe"
 
@@ -188,7 +196,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def show_line(self, page: Page, report: ProbeReport) -> None:
         for match in report.rows:
             page.say(
-                f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}"
+                f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: "
+                f"{render.value(match.value)}"
             )
         hits = (
             tuple(hit for hit in report.hits if hit.answer != PRESENT)
@@ -202,7 +211,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
         if without_filter := counts["without_filter"]:
             has = "has" if without_filter == 1 else "have"
             page.say(
-                f"any of the values: {format_count(without_filter, 'file')} {has} no filter for {self._column or 'some columns'}"
+                f"any of the values: {format_count(without_filter, 'file')} {has} no filter for "
+                f"{self._column or 'some columns'}"
             )
         hits = (
             counts["present"]
@@ -251,20 +261,30 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def notes(self) -> Iterator[str]:
         if self.counts["unsure"]:
-            yield f"of {format_count(self.counts['unsure'], 'file')}, reading does not show whether they hold values"
+            yield (
+                f"of {format_count(self.counts['unsure'], 'file')}, reading does not show "
+                "whether they hold values"
+            )
         yield from self._describe_versions()
 
     def _describe_versions(self) -> Iterator[str]:
-        """Describe what the versions of a table do not show: files that are gone, and files that no version lists."""
+        """Describe what the versions of a table do not show: files that are gone, and files that no
+        version lists."""
         if self.files.all_versions and self.files.table is not None:
             if gone := self.outcomes[VANISHED]:
-                yield f"{format_count(gone, 'file')} of earlier versions {'is' if gone == 1 else 'are'} gone"
+                yield (
+                    f"{format_count(gone, 'file')} of earlier versions "
+                    f"{'is' if gone == 1 else 'are'} gone"
+                )
             verb, hint = (
                 "is" if self._unlisted == 1 else "are",
                 "; --as-files searches that folder" if self._unlisted else "",
             )
             folder = redact(self.files.table.location)
-            yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
+            yield (
+                f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in "
+                f"no retained version{hint}"
+            )
 
     @cached_property
     def _unlisted(self) -> int:
@@ -293,7 +313,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
 
 def _name(report: ProbeReport, column: str | None) -> str:
-    """Return the beginning of a line: the file and, if the report is about all columns, the column."""
+    """Return the beginning of a line: the file and, if the report is about all columns, the
+    column."""
     return (
         f"{report.file}: {column}: "
         if report.column is None and column is not None
@@ -317,14 +338,18 @@ def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
 
 
 def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
-    """Yield a line for each value that the file may hold, and for the row groups that may hold any of them.
+    """Yield a line for each value that the file may hold, and for the row groups that may hold any
+    of them.
 
     Columns without a filter in any row group are counted at the end of the output.
     """
     for value, row_groups, answer, reason, count, _, *column in _rows_of(report):
         why = f" ({answer}: {reason})" if confirms or answer == CANNOT_SAY else ""
         ending = f" ({format_count(count, 'row')})" if count is not None else why
-        yield f"{_name(report, *column or (None,))}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
+        yield (
+            f"{_name(report, *column or (None,))}{render.value(value)}: "
+            f"{format_row_groups(row_groups)}{ending}"
+        )
     groups: dict[tuple[str, ...], list[str]] = {}
     for each in (each for each in report.inconclusive if not _has_no_filter(report, each)):
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer

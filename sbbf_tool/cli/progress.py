@@ -1,6 +1,8 @@
-"""Progress on standard error while work takes longer than half a second: files, bytes and, on a terminal, rate and time left.
+"""Progress on standard error while work takes longer than half a second: files, bytes and, on a
+terminal, rate and time left.
 
-On a terminal it is a line that is drawn again and again, by a thread. Elsewhere, with `--verbose`, it is a line every 30 seconds.
+On a terminal it is a line that is drawn again and again, by a thread. Elsewhere, with `--verbose`,
+it is a line every 30 seconds.
 """
 
 from __future__ import annotations
@@ -34,10 +36,12 @@ _display_in_use: ContextVar[_Display | None] = ContextVar("progress", default=No
 def show_progress(
     step: str = "", *, has_bytes: bool = False, listing: Listing | None = None
 ) -> Iterator[RunProgress]:
-    """Show progress while the block runs; yield the numbers to set. A block inside another one replaces its numbers meanwhile.
+    """Show progress while the block runs; yield the numbers to set. A block inside another one
+    replaces its numbers meanwhile.
 
-    `step` states what is done while there is nothing to count. `listing` lists the files of the run without reading them: it is called
-    in another thread if the work takes long, so that their number is known early.
+    `step` states what is done while there is nothing to count. `listing` lists the files of the run
+    without reading them: it is called in another thread if the work takes long, so that their
+    number is known early.
     """
     work = _Work(RunProgress(has_bytes, step=step), listing)
     outer, status_line = _display_in_use.get(), getattr(sys.stderr, "status_line", None)
@@ -120,7 +124,8 @@ class _Display(Thread):
 
 
 def measure(progress: RunProgress) -> tuple[str, int, int | None, bool]:
-    """Return what is done in words, how much that is and of how much, if that is known, and whether these are bytes."""
+    """Return what is done in words, how much that is and of how much, if that is known, and whether
+    these are bytes."""
     files, num_bytes = progress.total or (None, None)
     if files in (None, 1) and not progress.files_done:
         text, done, total = (

@@ -1,4 +1,5 @@
-"""What `probe` and `explain` have in common: a column and values on the command line, and one answer about all files."""
+"""What `probe` and `explain` have in common: a column and values on the command line, and one
+answer about all files."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _NO_TEXT = r"(?si)'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null"
 
 
 class NegativeValues(Command):
-    """A command that accepts as values negative numbers, which click would parse as options, and a `-` after `--`."""
+    """A command that accepts as values negative numbers, which click would parse as options, and a
+    `-` after `--`."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
 
@@ -93,8 +95,9 @@ def read_query(
     *,
     ask_null: bool,
 ) -> tuple[Files, str, Sequence[str | None], Sequence[Condition]]:
-    """Return the files, column and values (None is null) of `PATH COLUMN VALUE...`, of `PATH... -c COLUMN --value VALUE`, or of
-    `PATH... CONDITION`, with its conditions on other columns, which rows must satisfy too.
+    """Return the files, column and values (None is null) of `PATH COLUMN VALUE...`, of `PATH... -c
+    COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
+    rows must satisfy too.
     """
     *paths, text = [unmark(argument) for argument in files.arguments] or [""]
     # Only as an argument does `-` stand for standard input.
@@ -102,7 +105,8 @@ def read_query(
     has_values = bool(values) or values_file is not None or ask_null
     if column is not None:
         files = files.of((*paths, text) if files.arguments else ())
-    # After the name of a column, the last argument is a value, also if it has the form of a condition.
+    # After the name of a column, the last argument is a value, also if it has the form of a
+    # condition.
     elif (
         not has_values
         and re.search(_CONDITION, text)
@@ -141,17 +145,20 @@ def read_query(
 
 
 def _ensure_column(name: str) -> None:
-    """Raise click.UsageError if the column, or what is in its place, is an index, or a file: the shell has expanded a glob."""
+    """Raise click.UsageError if the column, or what is in its place, is an index, or a file: the
+    shell has expanded a glob."""
     if is_index(name):
         raise click.UsageError(f"{name} is an index: give it as the only PATH")
     if name.endswith(_SUFFIXES):
         raise click.UsageError(
-            f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE"
+            f"expected a column or a value, not the file {name}: quote the glob, or use -c "
+            "COLUMN --value VALUE"
         )
 
 
 def _is_path(name: str) -> bool:
-    """Return whether the form of a name is that of a path: what an argument means does not depend on the files that are there."""
+    """Return whether the form of a name is that of a path: what an argument means does not depend
+    on the files that are there."""
     return name.endswith(_SUFFIXES) or "/" in name or os.sep in name
 
 
@@ -169,7 +176,8 @@ class AnswerView(View[Report]):
         self._values_file = values_file
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
-        """The values that no file so far can hold; None before the first file that has the column."""
+        """The values that no file so far can hold; None before the first file that has the
+        column."""
 
     def take_answer(self, report: Any, row: Row[object], *, is_absent: bool) -> int:
         """Count the answer of a file, print what could not be read, and return its exit code."""
@@ -189,7 +197,8 @@ class AnswerView(View[Report]):
         )
 
     def answer(self, codes: set[int]) -> int:
-        """Return the highest error code; without errors, 0 if any file may hold a value, otherwise 1, with warnings of other meanings."""
+        """Return the highest error code; without errors, 0 if any file may hold a value, otherwise
+        1, with warnings of other meanings."""
         if self._unfit:
             self._say_unfit(self._unfit)
             codes.add(UsageError.exit_code)
@@ -219,7 +228,8 @@ class AnswerView(View[Report]):
             complain(f"sbbf: {place}: {each.reason}")
 
     def say_what_lacks(self) -> str:
-        """Return the end of the last line: how many values are not of the column's type, and how many of the files lack the column."""
+        """Return the end of the last line: how many values are not of the column's type, and how
+        many of the files lack the column."""
         unfit, files = len(self._unfit or ()), self.counts["without_column"]
         text = (
             f"; {format_count(unfit, 'value')} without an answer: not of the column's type"

@@ -43,12 +43,13 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
     $ sbbf remove-filter events.parquet --in-place
     $ sbbf remove-filter lake -c user_id --dry-run
 
-    If the filters are at the end of the file, where `add-filter` writes them, the file is truncated and is again, byte for byte, what it
-    was before. Otherwise a new footer without them is written; the bytes of filters by other writers stay in the file, unless --compact
-    drops them.
+    If the filters are at the end of the file, where `add-filter` writes them, the file is truncated
+    and is again, byte for byte, what it was before. Otherwise a new footer without them is written;
+    the bytes of filters by other writers stay in the file, unless --compact drops them.
 
-    With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that sbbf
-    replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
+    With --ours, the file is truncated to what it was before the first change by sbbf. Filters of
+    other writers stay, also those that sbbf replaced or removed, unless `check` calls one of them
+    an error: then the file stays as it is.
     """
     from sbbf_tool.verbs.remove_filter import RemoveFilter
     from sbbf_tool.writers.properties import take_back
@@ -58,7 +59,8 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
     table = files.table
     if ours and table is not None:
         raise click.UsageError(
-            "--ours is for files; a table is restored by its own means, such as RESTORE or a rollback"
+            "--ours is for files; a table is restored by its own means, such as RESTORE or a "
+            "rollback"
         )
     has_properties = table is not None and table.takes_properties
     properties = (
@@ -103,7 +105,8 @@ class _RemoveView(View["RemoveReport"]):
             return
         verb = "Would remove" if report.dry_run else "Removed"
         page.say(
-            f"{verb} {format_count(len(report.filters), 'filter')} from {report.output} ({report.method}): {sizes}"
+            f"{verb} {format_count(len(report.filters), 'filter')} from {report.output} "
+            f"({report.method}): {sizes}"
         )
 
     def show_end(self, page: Page, files: str) -> None:

@@ -1,4 +1,5 @@
-"""The words and documents that the commands print: counts with their nouns, places, warnings, and reports as JSON documents."""
+"""The words and documents that the commands print: counts with their nouns, places, warnings, and
+reports as JSON documents."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ SCHEMA_VERSION = 0
 def document(schema: str, report: Any) -> dict[str, Any]:
     """Return the document of a report, or of its fields, with the name and version of its schema.
 
-    Bytes of a file name that are not UTF-8 are escaped in a form that `json.loads` and `os.fsencode` restore.
+    Bytes of a file name that are not UTF-8 are escaped in a form that `json.loads` and
+    `os.fsencode` restore.
     """
     return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **to_plain(report, _CONVERT)}
 
 
 class LongList:
-    """A list of a document that has too many items to be kept: its items are made as they are written."""
+    """A list of a document that has too many items to be kept: its items are made as they are
+    written."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self._items = items
@@ -73,7 +76,8 @@ def note(line: str) -> None:
 
 
 def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
-    """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
+    """Print what could not be read (file, column or None, and reason) to standard error; return the
+    exit code, 0 without problems."""
     for file, column, problem in problems:
         place = f"column {column}" if column is not None else None
         complain(f"sbbf: {UnreadableError(problem, file=file, place=place)}")

@@ -54,10 +54,11 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
     $ sbbf repair events.parquet --dry-run
     $ sbbf repair lake --in-place
 
-    Filters are built again that cannot be read, have false negatives, are saturated or are refused by some readers; a broken filter whose
-    data cannot be read is dropped. Missing lengths are set, wrong ones corrected, invalid offsets dropped, and an interrupted append is
-    undone. Exit code 0: no defect, or all were fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains; 3:
-    something could not be read; 4: refused.
+    Filters are built again that cannot be read, have false negatives, are saturated or are refused
+    by some readers; a broken filter whose data cannot be read is dropped. Missing lengths are set,
+    wrong ones corrected, invalid offsets dropped, and an interrupted append is undone. Exit code 0:
+    no defect, or all were fixed; 1: with --dry-run, there is something to fix; otherwise, an error
+    remains; 3: something could not be read; 4: refused.
     """
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
@@ -102,7 +103,8 @@ class _RepairView(View["RepairReport"]):
         changes = []
         if report.truncated_to is not None:
             changes.append(
-                f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append"
+                f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an "
+                "interrupted append"
             )
         if report.steps:
             growth = report.new_bytes - report.old_bytes
@@ -121,7 +123,8 @@ class _RepairView(View["RepairReport"]):
             else ""
         )
         page.say(
-            f"{report.output}: {outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}"
+            f"{report.output}: "
+            f"{outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}"
         )
         say_not_cross_checked(page, report.not_cross_checked)
 
@@ -133,7 +136,8 @@ class _RepairView(View["RepairReport"]):
         filters, dropped, findings = (self.total[name] for name in self.sums)
         done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
         page.say(
-            f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_gaps(self._gaps)}"
+            f"{files}; {done}, {format_count(findings, 'finding')} "
+            f"remaining{count_gaps(self._gaps)}"
         )
 
 

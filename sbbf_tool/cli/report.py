@@ -1,4 +1,5 @@
-"""The loop of every command over the rows of its files: print errors and reports, add up sums, choose the exit code."""
+"""The loop of every command over the rows of its files: print errors and reports, add up sums,
+choose the exit code."""
 
 from __future__ import annotations
 
@@ -54,9 +55,11 @@ def report_files(
 ) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
-    If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
-    document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
-    other differences between the files are printed. A command that only reads stops when its output is closed.
+    If one file is named as PATH, its full report is printed, and its error ends the command. Each
+    of several files gets a line, a JSON document or rows, followed by a summary. It is a usage
+    error if none of several files has one of the `columns` that the command names; other
+    differences between the files are printed. A command that only reads stops when its output is
+    closed.
     """
     view.row, view.is_single = view.row or work.row, files.file is not None
     view.has_rows_of_files = work.changes
@@ -92,7 +95,8 @@ def report_files(
 
 
 class _Loop:
-    """The rows so far: the number of files by status, the messages already printed, and the exit codes."""
+    """The rows so far: the number of files by status, the messages already printed, and the exit
+    codes."""
 
     def __init__(
         self,
@@ -117,7 +121,8 @@ class _Loop:
         """The error of the only file."""
 
     def add(self, row: Row[Any]) -> None:
-        """Take a row, unless all rows so far have a usage error: if each file has one, `ensure_usable` raises the first."""
+        """Take a row, unless all rows so far have a usage error: if each file has one,
+        `ensure_usable` raises the first."""
         if self._held is not None:
             self._held.append(row)
             if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(
@@ -199,12 +204,14 @@ class _Loop:
         return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
     def _say(self, path: str | None, message: str, kind: str = "error") -> None:
-        """Print a message about a file, once for all files that have it, such as those of one table."""
+        """Print a message about a file, once for all files that have it, such as those of one
+        table."""
         if terminal().quiet and kind != "error":
             return
         if (kind, message) not in self._messages:
             complain(
-                f"sbbf: {'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}",
+                "sbbf: "
+                f"{'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}",
                 kind=kind,
             )
         if kind != "warning" and terminal().shows_all:
@@ -273,23 +280,34 @@ class _Loop:
         return render.document("summary", {**head, **columns, "totals": totals})
 
     def end_early(self, code: int) -> bool:
-        """Report how far a run came that changes files; end its report file, which is what undoes its changes, or return False."""
+        """Report how far a run came that changes files; end its report file, which is what undoes
+        its changes, or return False."""
         view = self._view
         for row in self._files.rest if view.commits is None else ():
             if row.path != self._last_path:
                 self._take(row)
         progress = f"so far {self}" if self._counts.total() else "no file is done yet"
-        message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
+        message = (
+            f"{progress}; files in work may be changed too, changed files stay, and "
+            "the same command continues"
+        )
         if view.commits is not None:
-            message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
-            late = "workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
+            message = (
+                "copies that no commit contains are deleted unless a commit was under "
+                "way; the same command continues"
+            )
+            late = (
+                "workers of Spark that end later may leave copies: after five minutes, "
+                "delete them with sbbf repair --abandoned 5m"
+            )
             message += f"; {late}" if view.commits.may_leave_copies else ""
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()
         if self._files.outputs.report is None or view.commits is not None:
             return False
         complain(
-            "sbbf: the report has the files so far; name another for the next run, which would replace it",
+            "sbbf: the report has the files so far; name another for the next run, which would "
+            "replace it",
             kind="note",
         )
         self._outputs[-1].end(self._summarize(code, has_sums=False), str(self))
@@ -323,7 +341,8 @@ class _Loop:
 
 
 def _has_nothing_to_do(row: Row[Any]) -> bool:
-    """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
+    """Return whether that is why the file is skipped: files of a table are skipped for more
+    reasons."""
     return (
         row.reason == HAS_EVERY_FILTER
         or row.report is not None
@@ -332,10 +351,12 @@ def _has_nothing_to_do(row: Row[Any]) -> bool:
 
 
 def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
-    """Return the row without the secrets in its path, and with its report as the view prepares it."""
+    """Return the row without the secrets in its path, and with its report as the view prepares
+    it."""
     report, path = row.report, redact(row.path)
     prepared_report = None if report is None else view.prepare(report)
-    # Most rows stay as they are, and a copy of each would take a tenth of the time of a run over small files.
+    # Most rows stay as they are, and a copy of each would take a tenth of the time of a run over
+    # small files.
     if prepared_report is report and path == row.path:
         return row
     return replace(row, path=path, report=prepared_report)

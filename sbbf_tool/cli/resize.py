@@ -76,9 +76,10 @@ def command(
     $ sbbf resize events.parquet --fpp 0.05 --in-place
     $ sbbf resize lake -c user_id --max-bytes 64KiB --dry-run
 
-    Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size. The
-    new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
-    unchanged; `add-filter --rebuild all` builds larger ones from the data.
+    Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that
+    would have been built at that size. The new filters and a new footer are written after the old
+    bytes; `remove-filter` removes them. Filters that are already smaller stay unchanged;
+    `add-filter --rebuild all` builds larger ones from the data.
     """
     from sbbf_tool.verbs.resize import Resize
 
@@ -89,11 +90,15 @@ def command(
 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
-    not_undone = "no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data"
+    not_undone = (
+        "no command restores the old filters; sbbf add-filter --rebuild all builds "
+        "new ones from the data"
+    )
     skipped = "had nothing to resize"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
     _all_bytes = 0
-    """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
+    """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry
+    run."""
 
     def add(self, report: ResizeReport, row: Row[object]) -> int:
         old, new = _count_bytes(report)
@@ -117,19 +122,22 @@ class _ResizeView(View["ResizeReport"]):
     def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
         unchanged = (
-            f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small enough"
+            f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small "
+            "enough"
             if report.unchanged
             else ""
         )
         page.say(
-            f"{verb} {_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}"
+            f"{verb} "
+            f"{_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}"
         )
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
         if self._all_bytes:
             page.say(
-                f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}"
+                f"all filters take {page.bytes(self._all_bytes)}; resized, they would take "
+                f"{page.bytes(self._all_bytes - old + new)}"
             )
         page.say(f"{files}; {_describe(page, filters, old, new)}" if filters else files)
 
@@ -142,7 +150,10 @@ def _count_bytes(report: ResizeReport) -> tuple[int, int]:
 
 
 def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> str:
-    return f"{format_count(filters, 'filter')}{place}: bitsets of {page.bytes(old)} -> {page.bytes(new)}"
+    return (
+        f"{format_count(filters, 'filter')}{place}: bitsets of {page.bytes(old)} -> "
+        f"{page.bytes(new)}"
+    )
 
 
 def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
@@ -158,7 +169,8 @@ def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[ob
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:
-    """Print, for each column, the bytes and rates of its filters at their size and at every half of it."""
+    """Print, for each column, the bytes and rates of its filters at their size and at every half of
+    it."""
     from sbbf_tool.advice.totals import Folds
 
     columns: dict[str, Folds] = {}

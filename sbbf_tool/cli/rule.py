@@ -27,7 +27,8 @@ _COLUMNS = (
 @click.argument("rule", metavar="[RULE]", required=False)
 @output_options()
 def command(rule: str | None, outputs: Outputs) -> None:
-    """Explain a rule of sbbf check or of an extension: what it finds, why, which readers it harms, an example and the fix.
+    """Explain a rule of sbbf check or of an extension: what it finds, why, which readers it harms,
+    an example and the fix.
 
     \b
     $ sbbf rule saturated

@@ -1,4 +1,5 @@
-"""`sbbf schema`: the JSON Schemas of the documents, derived from the dataclasses of the reports and their documentation."""
+"""`sbbf schema`: the JSON Schemas of the documents, derived from the dataclasses of the reports and
+their documentation."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ _DOCUMENTS = {
     "file": "sbbf_tool.cli.schema:FileWithoutReport",
     "summary": "sbbf_tool.cli.schema:SummaryDocument",
 }
-"""The class of each document of the core, by the name that follows `sbbf.`: its module, and its name in it."""
+"""The class of each document of the core, by the name that follows `sbbf.`: its module, and its
+name in it."""
 
 
 def documents() -> dict[str, str]:

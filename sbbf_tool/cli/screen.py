@@ -1,8 +1,10 @@
-"""Drawing on a terminal by rich, which only this module imports, and only to draw: wrapped lines, tables that fit, and colours.
+"""Drawing on a terminal by rich, which only this module imports, and only to draw: wrapped lines,
+tables that fit, and colours.
 
-On a terminal that is too narrow for a table, columns are hidden by priority; then sentences wrap, and names are shortened in the middle.
-Numbers are never broken. If even the important columns do not fit, each cell becomes a line. Words always carry the meaning that a style
-shows, so that nothing is lost without colours.
+On a terminal that is too narrow for a table, columns are hidden by priority; then sentences wrap,
+and names are shortened in the middle. Numbers are never broken. If even the important columns do
+not fit, each cell becomes a line. Words always carry the meaning that a style shows, so that
+nothing is lost without colours.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ class Screen(Plain):
         return self._draw(first, *rest)
 
     def command(self, words: Sequence[str], label: str) -> list[str]:
-        """Return lines that end with a backslash, so that a shell joins them again, also within a word that is wider than a line."""
+        """Return lines that end with a backslash, so that a shell joins them again, also within a
+        word that is wider than a line."""
         text, room = label + escape(quote_command(words)), self._width - 2
         if cell_len(text) <= self._width:
             return self.wrap(text)
@@ -165,7 +168,8 @@ class Screen(Plain):
     def _choose_columns(
         self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]
     ) -> list[int] | None:
-        """Return the positions of the columns that have room, without those to hide; None if the important ones have none."""
+        """Return the positions of the columns that have room, without those to hide; None if the
+        important ones have none."""
         widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
         shown = list(range(len(columns)))
         least = _LEAST
@@ -188,7 +192,8 @@ class Screen(Plain):
 
 
 class ProgressLine(Screen):
-    """A line about work that begins now: what is done, a bar, and the time that has passed and is left."""
+    """A line about work that begins now: what is done, a bar, and the time that has passed and is
+    left."""
 
     def __init__(self, width: int | None, *, has_color: bool) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -251,7 +256,8 @@ _WHOLE = re.compile(r"[~<]?[\d.,]+(?: \S+)?")
 
 
 def _find_breaks(line: str, width: int, indent: int) -> list[int]:
-    """Return where to divide a line: before words; in a word that is wider than a line after a slash, else not inside a number."""
+    """Return where to divide a line: before words; in a word that is wider than a line after a
+    slash, else not inside a number."""
     breaks: list[int] = []
     start = 0
     for word in _WORD_OF_LINE.finditer(line):

@@ -1,13 +1,18 @@
-"""Settings of a command that its command line does not state: click reads a variable, `SBBF_<COMMAND>_<OPTION>`, or its `default_map`.
+"""Settings of a command that its command line does not state: click reads a variable,
+`SBBF_<COMMAND>_<OPTION>`, or its `default_map`.
 
-The map is the table of the command in the configuration file: `check` has the settings of `sbbf check`, in `[tool.sbbf.check]` of a
-pyproject.toml, or in `[check]` of any other TOML file. An option that allows or widens a change has neither. The tables `[[filters]]`
-declare filters, which `apply` and `check` take. The key `engines`, before all tables, names the engines that read the files, for the
-commands with this option. The table `spark` has settings of Spark without the beginning of their names: `executor.instances = 100`.
+The map is the table of the command in the configuration file: `check` has the settings of `sbbf
+check`, in `[tool.sbbf.check]` of a pyproject.toml, or in `[check]` of any other TOML file. An
+option that allows or widens a change has neither. The tables `[[filters]]` declare filters, which
+`apply` and `check` take. The key `engines`, before all tables, names the engines that read the
+files, for the commands with this option. The table `spark` has settings of Spark without the
+beginning of their names: `executor.instances = 100`.
 
-A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with `[tool.sbbf]`, in the working folder and the
-folders above it, as far as the first one with `.git`, or the home folder. Another user may have put that file there. A command that
-changes files therefore refuses a file that another user could have written; a command that only reads uses it, with a warning.
+A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with
+`[tool.sbbf]`, in the working folder and the folders above it, as far as the first one with `.git`,
+or the home folder. Another user may have put that file there. A command that changes files
+therefore refuses a file that another user could have written; a command that only reads uses it,
+with a warning.
 """
 
 from __future__ import annotations
@@ -36,7 +41,8 @@ _IGNORE = "--config none ignores it"
 _TAKE_FILTERS = ("apply", "check")
 _META, LEAF = "sbbf.config", "sbbf.command"
 _NEAR = 0.9
-"""How similar a variable is to a setting if it is one that is misspelt; SBBF_VERSION and SBBF_VERIFY_ON are less similar."""
+"""How similar a variable is to a setting if it is one that is misspelt; SBBF_VERSION and
+SBBF_VERIFY_ON are less similar."""
 
 
 class Config(Frozen):
@@ -57,7 +63,8 @@ class Config(Frozen):
 
 
 def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
-    """Let click take the settings of a command from the configuration file, unless the words of the command line have them.
+    """Let click take the settings of a command from the configuration file, unless the words of the
+    command line have them.
 
     Raises UsageError and click.BadParameter.
     """
@@ -84,7 +91,8 @@ def used_config(ctx: click.Context) -> Config | None:
 
 
 def spark_settings(ctx: click.Context) -> dict[str, str]:
-    """Return the settings of Spark in the configuration file. Raises UsageError if another user could have written them: they run code."""
+    """Return the settings of Spark in the configuration file. Raises UsageError if another user
+    could have written them: they run code."""
     config = used_config(ctx)
     if config is None:
         return {}
@@ -98,7 +106,8 @@ def spark_settings(ctx: click.Context) -> dict[str, str]:
 
 
 def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
-    """Return the name by which the command line states an option, or the variable, or the key; None if nothing does."""
+    """Return the name by which the command line states an option, or the variable, or the key; None
+    if nothing does."""
     source = ctx.get_parameter_source(str(option.name))
     if source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
         return name_of(option) if source is ParameterSource.COMMANDLINE else str(option.envvar)
@@ -112,7 +121,8 @@ def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
 
 
 def describe_sources(ctx: click.Context | None, message: str) -> str:
-    """Return, as the end of the message of an error, where the settings are from that it is about: it has the option, or the value."""
+    """Return, as the end of the message of an error, where the settings are from that it is about:
+    it has the option, or the value."""
     leaf: click.Context | None = ctx.meta.get(LEAF) if ctx is not None else None
     options = settable_options(leaf.command) if leaf is not None else ()
     sources = [
@@ -145,9 +155,11 @@ def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> 
 
 
 def _ensure_known_variables(ctx: click.Context, start: str) -> None:
-    """Raise UsageError for a variable that begins with `start`, as those of this command do, or nearly, and is not one of them.
+    """Raise UsageError for a variable that begins with `start`, as those of this command do, or
+    nearly, and is not one of them.
 
-    SBBF_MAX_FPP, without the command, is nearly one. Others stay: of other commands, of this package, such as SBBF_KERNEL, or of users.
+    SBBF_MAX_FPP, without the command, is nearly one. Others stay: of other commands, of this
+    package, such as SBBF_KERNEL, or of users.
     """
     variables = [str(option.envvar) for option in settable_options(ctx.command)]
     endings = tuple(variable.removeprefix(start[:-1]) for variable in variables)
@@ -183,7 +195,8 @@ def _fixed_options(command: click.Command) -> set[str]:
 
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
-    """Raise UsageError if a value of a configuration file has another type than the option takes."""
+    """Raise UsageError if a value of a configuration file has another type than the option
+    takes."""
     description, types = _kind_of(option)
     description += " with at least one name, such as all" if key == ENGINES else ""
     fits = isinstance(value, types) and isinstance(value, bool) == (bool in types)
@@ -240,7 +253,8 @@ def _kind_of(option: click.Option) -> tuple[str, tuple[type, ...]]:
 
 
 def _read_config(path: str, ctx: click.Context) -> Config:
-    """Read the settings of a command from the file that --config names. Raises UsageError, also if it has none for any command."""
+    """Read the settings of a command from the file that --config names. Raises UsageError, also if
+    it has none for any command."""
     config = _parse_config(path, _read(path, is_named=True), ctx, is_named=True)
     if config is None:
         raise UsageError(
@@ -251,9 +265,11 @@ def _read_config(path: str, ctx: click.Context) -> Config:
 
 
 def _find_config(ctx: click.Context) -> Config | None:
-    """Return the settings of a command in the configuration file of the working folder; None if there is no file, or no such table.
+    """Return the settings of a command in the configuration file of the working folder; None if
+    there is no file, or no such table.
 
-    Raises UsageError if the file cannot be read, or if the command changes files and another user could have written the settings.
+    Raises UsageError if the file cannot be read, or if the command changes files and another user
+    could have written the settings.
     """
     for path in _places():
         if not os.path.lexists(path):
@@ -279,7 +295,8 @@ def _find_config(ctx: click.Context) -> Config | None:
 
 
 def _has_own_part(path: str, text: bytes) -> bool:
-    """Return whether a pyproject.toml has a table of sbbf; one that does not name it, in UTF-8 or UTF-16, is not even parsed."""
+    """Return whether a pyproject.toml has a table of sbbf; one that does not name it, in UTF-8 or
+    UTF-16, is not even parsed."""
     return b"sbbf" in text.replace(b"\0", b"") and "sbbf" in (
         _table_in(_parse(path, text), "tool", path) or {}
     )
@@ -311,7 +328,8 @@ def _places() -> Iterator[str]:
 
 
 def _read(path: str, *, is_named: bool) -> bytes:
-    """Read a file. Without `is_named`, a FIFO or device is an error, and opening it does not wait for a writer."""
+    """Read a file. Without `is_named`, a FIFO or device is an error, and opening it does not wait
+    for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY if is_named else READ)
         with open(descriptor, "rb") as stream:
@@ -337,7 +355,8 @@ def _parse(path: str, text: bytes) -> dict[str, Any]:
 
 
 def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool) -> Config | None:
-    """Return the settings of a command; None if the file has none for it or, if --config names the file, for any command."""
+    """Return the settings of a command; None if the file has none for it or, if --config names the
+    file, for any command."""
     table: dict[str, Any] | None = _parse(path, text)
     whole = not is_named or os.path.basename(path) in (
         _OWN_NAME,
@@ -375,7 +394,8 @@ def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool)
 
 
 def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
-    """Return the table of this name in another one; None if there is none. Raises UsageError if it is something else."""
+    """Return the table of this name in another one; None if there is none. Raises UsageError if it
+    is something else."""
     inner = table.get(name)
     if inner is None or isinstance(inner, dict):
         return inner
@@ -411,7 +431,8 @@ def _prefix(path: str) -> tuple[str, ...]:
 
 
 def _exposure_of(path: str) -> str | None:
-    """Return who besides this user and root may write to a file or its folder; None if no other user may."""
+    """Return who besides this user and root may write to a file or its folder; None if no other
+    user may."""
     from sbbf_tool.storage.whole import find_writer
 
     folders = dict.fromkeys(

@@ -36,15 +36,17 @@ _DIALECTS = (
 )
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
-    """Compute the size of a filter, its number of distinct values or its false-positive rate from the other two.
+    """Compute the size of a filter, its number of distinct values or its false-positive rate from
+    the other two.
 
     \b
     $ sbbf size --ndv 1000000 --fpp 0.01
     $ sbbf size --max-bytes 64KiB
 
-    With --ndv: the smallest size that has the rate of --fpp. With --max-bytes: how many values this size holds at that rate. With both: the
-    rate. Also shown are the next smaller and the next larger size, the bytes in each draft of the format, and what the closed formula of
-    the first draft gives, by which several writers still choose sizes.
+    With --ndv: the smallest size that has the rate of --fpp. With --max-bytes: how many values this
+    size holds at that rate. With both: the rate. Also shown are the next smaller and the next
+    larger size, the bytes in each draft of the format, and what the closed formula of the first
+    draft gives, by which several writers still choose sizes.
     """
     from sbbf_tool.verbs.size import size_filter
 
@@ -72,13 +74,18 @@ def _show_size(page: Page, report: SizeReport) -> None:
         Heading(f"values at {target}", COUNT, 1, "most_values"),
     )
     page.table(columns, report.sizes)
-    formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
+    formula = (
+        f"{report.formula_bits_per_value:,.2f}, with which the FPP is "
+        f"{_percent(report.formula_fpp)}"
+    )
     page.say(
-        f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}"
+        f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the "
+        f"first draft gives {formula}"
     )
     if report.formula_bytes != report.bitset_bytes:
         page.say(
-            f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}"
+            f"writers that use this formula choose {page.bytes(report.formula_bytes)} for "
+            f"{format_count(report.ndv, 'value')}"
         )
     page.table(_DIALECTS, report.dialects, whole=True)
 

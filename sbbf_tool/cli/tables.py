@@ -1,4 +1,5 @@
-"""Tables as data: what the cells of a column are determines how they are written, and on a terminal how they are made to fit."""
+"""Tables as data: what the cells of a column are determines how they are written, and on a terminal
+how they are made to fit."""
 
 from __future__ import annotations
 
@@ -34,10 +35,12 @@ NUMBERS = frozenset((COUNT, BYTES, RATE, ESTIMATE))
 
 
 class Heading(Frozen):
-    """One column of a table. Of columns that do not fit, those with the highest priority number are hidden first; 0 is never hidden.
+    """One column of a table. Of columns that do not fit, those with the highest priority number are
+    hidden first; 0 is never hidden.
 
-    Columns of the same priority are hidden together, such as a minimum and a maximum. Of a row that is an object, the cell is the attribute
-    `of`, by default that with the name of the column, or what the function `of` returns.
+    Columns of the same priority are hidden together, such as a minimum and a maximum. Of a row that
+    is an object, the cell is the attribute `of`, by default that with the name of the column, or
+    what the function `of` returns.
     """
 
     name: str
@@ -56,7 +59,8 @@ class Heading(Frozen):
 def format_cells(
     columns: Sequence[Heading], rows: Iterable[object], *, units: bool
 ) -> tuple[list[Heading], list[list[str]]]:
-    """Return the columns that have any cell, and the cells as text. A cell is a value of the column's kind, None, or text."""
+    """Return the columns that have any cell, and the cells as text. A cell is a value of the
+    column's kind, None, or text."""
     cells = (
         row if isinstance(row, tuple) else [column.cell_of(row) for column in columns]
         for row in rows
@@ -72,7 +76,8 @@ def format_cells(
 
 
 def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the names of the columns, then the cells: numbers padded so that their decimal points are below each other."""
+    """Return the names of the columns, then the cells: numbers padded so that their decimal points
+    are below each other."""
     texts = []
     for column, cells in zip(columns, zip(*lines, strict=True), strict=True):
         if column.kind in NUMBERS:
@@ -112,7 +117,8 @@ def _format_cell(kind: CellKind, cell: object, units: bool) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal cells that the text takes: most East Asian characters take two, and accents none."""
+    """Return the number of terminal cells that the text takes: most East Asian characters take two,
+    and accents none."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -130,7 +136,8 @@ class Plain:
     """Cells per line; None for any number."""
 
     def wrap(self, line: str, word: str = "", *, is_error: bool = False) -> list[str]:
-        """Return the lines of an escaped text; the last `word` and colon in it, or the label of an error, gets a style."""
+        """Return the lines of an escaped text; the last `word` and colon in it, or the label of an
+        error, gets a style."""
         return [line]
 
     def command(self, words: Sequence[str], label: str) -> list[str]:

@@ -15,7 +15,8 @@ import click
 from sbbf_tool.cli.output import complain
 
 MAX_VALUES = 1_000_000
-"""Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
+"""Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be
+endless."""
 
 VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
@@ -48,7 +49,8 @@ def unmark(argument: str) -> str:
 def collect_values(
     arguments: tuple[str, ...], values_file: str | None, ask_null: bool
 ) -> Sequence[str | None]:
-    """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
+    """Collect the values of a command line: its arguments, values from standard input or a file,
+    and None for null."""
     if values_file is None and "-" not in arguments:
         values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
     else:
@@ -73,10 +75,12 @@ def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterato
 
 
 def blocks_of(name: str) -> Iterator[list[bytes]]:
-    """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read as they are needed.
+    """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read
+    as they are needed.
 
-    A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is not UTF-8 are reported on standard
-    error, and so is the first with a blank at an end, because a stored value may differ from the value that was read.
+    A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is
+    not UTF-8 are reported on standard error, and so is the first with a blank at an end, because a
+    stored value may differ from the value that was read.
     """
     source = "standard input" if name == "-" else f"values file {name}"
     warned: set[str] = set()
@@ -109,7 +113,8 @@ def _open(name: str, source: str) -> Iterator[IO[bytes]]:
 def _split(
     stream: IO[bytes], end: bytes, most: int, place: str, block: bytes = b""
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the pieces of each block without their ends, and the number of the first. Raises click.UsageError for too long a piece."""
+    """Yield the pieces of each block without their ends, and the number of the first. Raises
+    click.UsageError for too long a piece."""
     first, parts = 1, [b""]
     while block := block or stream.read(_BLOCK_BYTES):
         head, has_end, tail = block.rpartition(end)
@@ -149,9 +154,11 @@ def _ensure_text(source: str, lines: list[bytes]) -> None:
 
 
 def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> list[bytes]:
-    """Return the lines, of which the first has this number, without the carriage returns at their ends.
+    """Return the lines, of which the first has this number, without the carriage returns at their
+    ends.
 
-    The first line that may not be the value that is meant is reported, for each reason that is not in `warned`.
+    The first line that may not be the value that is meant is reported, for each reason that is not
+    in `warned`.
     """
 
     def warn(reason: str, is_doubtful: Callable[[bytes], bool]) -> None:
@@ -173,7 +180,8 @@ def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> lis
     if (b"\r" in text or b"\0" in text) and (control := re.search(_CONTROL, text)):
         number = first + text.count(b"\n", 0, control.start())
         raise click.UsageError(
-            f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line feed alone"
+            f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line "
+            "feed alone"
         )
     if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
         warn(
@@ -197,7 +205,8 @@ def _is_utf_8(text: bytes) -> bool:
 
 
 def read_queries(texts: Iterable[str]) -> list[str]:
-    """Return queries: each text is one, or @ and the name of a file with a query on each line, where `--` begins a comment."""
+    """Return queries: each text is one, or @ and the name of a file with a query on each line,
+    where `--` begins a comment."""
     queries: list[str] = []
     for text in texts:
         if text.startswith("@"):
@@ -213,10 +222,12 @@ def read_queries(texts: Iterable[str]) -> list[str]:
 
 
 def names_of(name: str) -> Iterator[str]:
-    """Yield the names in a file, or on standard input for `-`: one per line or, in a list with NUL bytes, each up to a NUL.
+    """Yield the names in a file, or on standard input for `-`: one per line or, in a list with NUL
+    bytes, each up to a NUL.
 
-    Names are read as they are needed; empty ones are skipped. Bytes that are not UTF-8 become surrogates, as in file names. Raises
-    click.UsageError if the list is empty, because the program that wrote it then failed or found nothing.
+    Names are read as they are needed; empty ones are skipped. Bytes that are not UTF-8 become
+    surrogates, as in file names. Raises click.UsageError if the list is empty, because the program
+    that wrote it then failed or found nothing.
     """
     source = f"list of files {name}"
     is_empty = True
@@ -233,7 +244,8 @@ def names_of(name: str) -> Iterator[str]:
                 piece = piece.removesuffix(b"\r") if end == b"\n" else piece
                 if b"\0" in piece:
                     raise click.UsageError(
-                        f"{source}: the first names end with line feeds, a later one with a NUL byte"
+                        f"{source}: the first names end with line feeds, a later one with a NUL "
+                        "byte"
                     )
                 if piece:
                     is_empty = False

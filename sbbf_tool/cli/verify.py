@@ -53,15 +53,17 @@ _COLUMNS = (
 )
 @over_files("PATH...", strict_option, page_limit_option, state_option)
 def command(files: Files, columns: tuple[str, ...]) -> int:
-    """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
+    """Verify the filters of files against their data: each filter is queried for every value of its
+    column chunk.
 
     \b
     $ sbbf verify events.parquet
     $ sbbf verify lake --state lake.state
 
-    The command reports false negatives, with their cause if it is known; the false-positive rate, measured with absent values; and defects
-    of the offset, header, length and size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could
-    not be read, or the key of a column is missing.
+    The command reports false negatives, with their cause if it is known; the false-positive rate,
+    measured with absent values; and defects of the offset, header, length and size. Exit code 0: no
+    filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or
+    the key of a column is missing.
     """
     from sbbf_tool.verbs.verify import Verify
 
@@ -82,7 +84,8 @@ class _VerifyView(View["VerifyReport"]):
         ) or int(not report.is_sound)
         if report.locked_columns and not code:
             complain(
-                f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys"
+                f"sbbf: {row.path}: the filters of locked columns were not verified: "
+                f"{', '.join(report.locked_columns)}; give --keys"
             )
             return UnreadableError.exit_code
         return code
@@ -92,7 +95,8 @@ class _VerifyView(View["VerifyReport"]):
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
         page.say(
-            f"{report.file}: {_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}"
+            f"{report.file}: "
+            f"{_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}"
         )
 
     def show_line(self, page: Page, report: VerifyReport) -> None:

@@ -1,4 +1,5 @@
-"""The implementations that this installation uses, and for a bug report the environment that it runs in."""
+"""The implementations that this installation uses, and for a bug report the environment that it
+runs in."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _SECONDS_FOR_JAVA = 3.0
 
 
 def describe(*, whole: bool) -> Iterator[str]:
-    """Yield a line each for this package and its implementations, with `whole` also Python, the platform, packages, extras and Java."""
+    """Yield a line each for this package and its implementations, with `whole` also Python, the
+    platform, packages, extras and Java."""
     yield from (
         f"sbbf {find_version('sbbf-tool')}",
         kernels.describe(),
@@ -37,7 +39,10 @@ def describe(*, whole: bool) -> Iterator[str]:
             r'^([\w.-]+).*extra == "(\w+)"', "\n".join(requires("sbbf-tool") or ()), re.MULTILINE
         )
     for extra in dict.fromkeys(extra for _, extra in optional if extra not in _OF_DEVELOPERS):
-        yield f"extra {extra}: {', '.join(f'{name} {find_version(name)}' for name, of in optional if of == extra)}"
+        yield (
+            f"extra {extra}: "
+            f"{', '.join(f'{name} {find_version(name)}' for name, of in optional if of == extra)}"
+        )
     yield f"Java: {_describe_java()}"
 
 

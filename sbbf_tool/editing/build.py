@@ -1,6 +1,8 @@
-"""Construction of filters from the values of column chunks, and their verification: several chunks concurrently, in bounded memory.
+"""Construction of filters from the values of column chunks, and their verification: several chunks
+concurrently, in bounded memory.
 
-A filter is verified in the written file, against the same values from which it was built (`stored_values`).
+A filter is verified in the written file, against the same values from which it was built
+(`stored_values`).
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
-"""Filter bytes per chunk byte: more than distinct values need in any encoding, except constant steps, whose chunks are read twice."""
+"""Filter bytes per chunk byte: more than distinct values need in any encoding, except constant
+steps, whose chunks are read twice."""
 
 
 class NewFilter(Frozen):
-    """A filter, the number of inserted values, and the bytes that were read from the file to build it."""
+    """A filter, the number of inserted values, and the bytes that were read from the file to build
+    it."""
 
     bloom: BloomFilter
     values: int
@@ -99,10 +103,11 @@ def report_of(
 
 
 class HashMemory:
-    """The hashes from which filters were built, kept in bounded memory so that verification need not read pages again.
+    """The hashes from which filters were built, kept in bounded memory so that verification need
+    not read pages again.
 
-    If the hashes of a chunk do not fit, none of them are kept, and the chunk is read again. Hashes are removed when their chunk is
-    verified.
+    If the hashes of a chunk do not fit, none of them are kept, and the chunk is read again. Hashes
+    are removed when their chunk is verified.
     """
 
     MOST_BYTES = 96 << 20
@@ -142,12 +147,14 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
 def ensure_buildable(
     file: ParquetFile, row_group: int, column: Column, engines: Iterable[str] = ()
 ) -> None:
-    """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`, UnreadableError if its type is not its column's."""
+    """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`,
+    UnreadableError if its type is not its column's."""
     from sbbf_tool.parquet import equals
 
     if column.physical == "BOOLEAN":
         raise RefusedError(
-            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty one, and a filter for two values skips "
+            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty "
+            "one, and a filter for two values skips "
             "almost nothing",
             file=file.name,
             place=f"column {column.name}",
@@ -155,7 +162,8 @@ def ensure_buildable(
         )
     if (form := equals.interval_form(file.footer, column)) not in (None, equals.INTERVAL_FORM):
         raise RefusedError(
-            f"the file marks its INTERVAL filters as {form!r}, a form of values that sbbf does not know",
+            f"the file marks its INTERVAL filters as {form!r}, a form of values that sbbf does "
+            "not know",
             file=file.name,
             place=f"column {column.name}",
             hint="leave the column out",
@@ -165,7 +173,10 @@ def ensure_buildable(
         raise RefusedError(harm, file=file.name, place=f"column {column.name}", hint=hint)
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
-        hint = f"a plaintext filter would leak its values; give the key of column {column.name} to build an encrypted filter"
+        hint = (
+            "a plaintext filter would leak its values; give the key of column "
+            f"{column.name} to build an encrypted filter"
+        )
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if reason := doubt_of_variant(file, row_group, column):
         raise RefusedError(
@@ -194,10 +205,11 @@ def build_filters(
     meter: Meter,
     checks: CrossChecks,
 ) -> dict[ChunkKey, SpooledFilter]:
-    """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per core).
+    """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per
+    core).
 
-    Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and RefusedError if
-    `checks` finds misread values.
+    Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises
+    UnreadableError, WriteError, and RefusedError if `checks` finds misread values.
     """
     memory = HashMemory()
 
@@ -212,7 +224,8 @@ def build_filters(
 def build_filter(
     file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory
 ) -> NewFilter:
-    """Build the filter of one chunk from values that `checks` verifies, and query it for each. Raises UnreadableError, RefusedError."""
+    """Build the filter of one chunk from values that `checks` verifies, and query it for each.
+    Raises UnreadableError, RefusedError."""
     with file.locate_errors(lambda: place_of(file, key)):
         new_filter = _build(file, key, target, checks, memory)
         false_negatives = _count_missing(file, key, new_filter.bloom, memory)
@@ -249,11 +262,15 @@ def statistics_warnings(
             if not fact.endswith(NO_ROW_LOST)
         ):
             place = place_of(file, key)
-            yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: rewrite the file"
+            yield (
+                f"{place}: its statistics are wrong ({facts}), so readers that prune by "
+                "them lose rows: rewrite the file"
+            )
 
 
 def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory) -> int:
-    """Count the values of a chunk that its filter excludes; the values are read again unless `memory` has their hashes."""
+    """Count the values of a chunk that its filter excludes; the values are read again unless
+    `memory` has their hashes."""
     from sbbf_tool.file.chunk_hashes import StoredValues
 
     runs = memory.of(key)
@@ -277,7 +294,8 @@ def _build(
     distinct = None if values.dictionary is None else len(values.dictionary)
     bloom = _insert_values(values, first_bytes(file, key, target, distinct), key, memory)
     if not target.is_stated:
-        # Small filters vary: of those whose size is enough for the expected FPP, some need twice that size, and very few more.
+        # Small filters vary: of those whose size is enough for the expected FPP, some need twice
+        # that size, and very few more.
         size = target.bytes_for(distinct or values.count, _forms(file, key))
         while bloom.fpp > target.fpp and (size := max(size, 2 * bloom.num_bytes)) <= target.largest:
             bloom = _insert_values(values, size, key, None)
@@ -290,7 +308,8 @@ def _build(
 def first_bytes(
     file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None
 ) -> int:
-    """Return the size, in bytes, with which the filter of a chunk is built; the chunk has at most `distinct` distinct values, if given.
+    """Return the size, in bytes, with which the filter of a chunk is built; the chunk has at most
+    `distinct` distinct values, if given.
 
     The filter is folded afterwards, unless `target` fixes its size.
     """
@@ -298,7 +317,8 @@ def first_bytes(
     size = target.bytes_for(most if distinct is None else distinct, _forms(file, key))
     if target.is_stated:
         return size
-    # A filter must not take more memory than the bytes of the chunk can need, whatever number of values the metadata claims.
+    # A filter must not take more memory than the bytes of the chunk can need, whatever number of
+    # values the metadata claims.
     most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
     return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
 
@@ -323,7 +343,8 @@ def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
 
 
 def most_filter_bytes(file: ParquetFile, key: ChunkKey, target: Sizing) -> int:
-    """Return the maximum number of bytes that the filter of a chunk takes, in itself and in the footer: every value counts as distinct."""
+    """Return the maximum number of bytes that the filter of a chunk takes, in itself and in the
+    footer: every value counts as distinct."""
     return _MOST_BESIDES + target.bytes_for(
         file.footer.chunk_meta(*key).most_values, _forms(file, key)
     )

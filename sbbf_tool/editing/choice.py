@@ -20,7 +20,8 @@ from sbbf_tool.rules.satisfaction import Judgment
 
 
 class Choice(Frozen):
-    """The column chunks of a file that get filters, and the judgments of the other filters, which stay."""
+    """The column chunks of a file that get filters, and the judgments of the other filters, which
+    stay."""
 
     sizes: Mapping[ChunkKey, Sizing]
     """The size of each filter to build, row group by row group."""
@@ -49,9 +50,11 @@ def choose_chunks(
     strict: bool = True,
     engines: Iterable[str] = (),
 ) -> Choice:
-    """Choose the column chunks that get a filter; existing filters that stay are judged by their bits.
+    """Choose the column chunks that get a filter; existing filters that stay are judged by their
+    bits.
 
-    `strict` is as in `ParquetFile.find_columns`; `engines` read the file. Raises RefusedError, UnreadableError and UsageError.
+    `strict` is as in `ParquetFile.find_columns`; `engines` read the file. Raises RefusedError,
+    UnreadableError and UsageError.
     """
     check_changeable(file)
     limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
@@ -78,7 +81,8 @@ def choose_chunks(
 
 
 def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:
-    """Judge the filters of these chunks by the sizes that are requested for them. Reads their bitsets."""
+    """Judge the filters of these chunks by the sizes that are requested for them. Reads their
+    bitsets."""
     columns = [file.footer.columns[index] for index in sorted({column for _, column in sizes})]
     row_groups = sorted({row_group for row_group, _ in sizes})
     # Most files have no filters yet: then the import of this module is saved.

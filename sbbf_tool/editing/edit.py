@@ -1,13 +1,13 @@
 """The change of a file, for every verb: all new versions are made, and read back, here.
 
-target    choose the path to write, and check that it may be written
-open      undo an interrupted append; open the file
-build     build filters from the values of column chunks, and verify each against its values
-patch     determine the bytes to keep, the bytes to append and the new footer
-report    make the report before publishing: an error here must not leave a changed file without a report
-publish   write the new file, compare it with the plan, and only then rename it
+target    choose the path to write, and check that it may be written open      undo an interrupted
+append; open the file build     build filters from the values of column chunks, and verify each
+against its values patch     determine the bytes to keep, the bytes to append and the new footer
+report    make the report before publishing: an error here must not leave a changed file without a
+report publish   write the new file, compare it with the plan, and only then rename it
 
-A verb provides the choice of chunks, the filters to build, the patch, the comparison and the report.
+A verb provides the choice of chunks, the filters to build, the patch, the comparison and the
+report.
 """
 
 from __future__ import annotations
@@ -75,17 +75,20 @@ if TYPE_CHECKING:
 
 
 class PrebuiltFilters:
-    """Filters that other processes or an earlier attempt built and verified before the file is opened for the change."""
+    """Filters that other processes or an earlier attempt built and verified before the file is
+    opened for the change."""
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
         self.fingerprint: str | None = None
-        """Fingerprint of the file version from which the filters were built; None if there is none yet."""
+        """Fingerprint of the file version from which the filters were built; None if there is none
+        yet."""
         self.filters: dict[ChunkKey, SpooledFilter] = {}
         self._has_changed = False
 
     def keep_filters_of(self, file: ParquetFile) -> None:
-        """Discard the filters unless they were built from this version of the file. Raises RefusedError if it changed a second time."""
+        """Discard the filters unless they were built from this version of the file. Raises
+        RefusedError if it changed a second time."""
         fingerprint = file.fingerprint
         if self.fingerprint == fingerprint:
             return
@@ -104,10 +107,12 @@ class PrebuiltFilters:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The target of changed files and how to change them. One object serves a run; it can be sent to other processes and machines."""
+    """The target of changed files and how to change them. One object serves a run; it can be sent
+    to other processes and machines."""
 
     output: str | os.PathLike[str] | None = None
-    """The name of the new file, if a single file is changed, or a folder for the new files, which ends with a slash."""
+    """The name of the new file, if a single file is changed, or a folder for the new files, which
+    ends with a slash."""
     in_place: bool = False
     append: bool = False
     """With `in_place`: append to the file itself instead of a copy."""
@@ -132,7 +137,8 @@ class Edit:
     files_per_commit: int | None = None
     """Of a table: how many files a commit replaces; all in one commit if None."""
     roots: Sequence[str] = ()
-    """The folders, each with a slash, below which files keep their names in the folder for new files; others keep the last part."""
+    """The folders, each with a slash, below which files keep their names in the folder for new
+    files; others keep the last part."""
     conditional_put: bool = False
     """Every other writer of the table also creates its versions by conditional requests."""
 
@@ -141,10 +147,11 @@ class Edit:
             raise UsageError(f"the number of concurrent jobs must be at least 1, not {self.jobs}")
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
-        """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
+        """Return the path to write. Raises UsageError unless exactly one target is chosen, and
+        RefusedError if it must not be written.
 
-        For a file of a table that is changed in place, the path is that of a new copy, or the file's own path in a dry run. A dry run needs
-        no target; if one is given, it is checked too.
+        For a file of a table that is changed in place, the path is that of a new copy, or the
+        file's own path in a dry run. A dry run needs no target; if one is given, it is checked too.
         """
         if _is_copied(path):
             if not (self.in_place or self.dry_run):
@@ -211,8 +218,9 @@ class Edit:
     ) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
-        `prebuilt` filters are used if the file is the version from which they were built; filters built here are added to them. Raises the
-        errors of `target_of`, UnreadableError and WriteError.
+        `prebuilt` filters are used if the file is the version from which they were built; filters
+        built here are added to them. Raises the errors of `target_of`, UnreadableError and
+        WriteError.
         """
         target = self.target_of(path)
         name = os.fsdecode(path)
@@ -247,7 +255,8 @@ class Edit:
 
 
 def _is_copied(path: str | os.PathLike[str]) -> TypeGuard[TableFile]:
-    """Return whether a file belongs to a table that a commit will change: then the result is a copy."""
+    """Return whether a file belongs to a table that a commit will change: then the result is a
+    copy."""
     return isinstance(path, TableFile) and path.run is not None
 
 
@@ -287,7 +296,8 @@ class OpenEdit:
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
-        """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
+        """Raise RefusedError if the file could not be changed, as far as this can be checked in
+        advance."""
         if self.edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
@@ -296,7 +306,8 @@ class OpenEdit:
             )
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
-        """Raise RefusedError if the target cannot be written, or its disk cannot hold these filters, as far as the footer shows it."""
+        """Raise RefusedError if the target cannot be written, or its disk cannot hold these
+        filters, as far as the footer shows it."""
         if sizes:
             self.ensure_replaceable()
             self.spool.ensure_room(least_bytes(self.file, sizes))
@@ -309,10 +320,12 @@ class OpenEdit:
             )
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
-        """Build the filters of these chunks from their values, and verify each filter against the values; leave out saturated filters.
+        """Build the filters of these chunks from their values, and verify each filter against the
+        values; leave out saturated filters.
 
-        Meanwhile, a thread copies the bytes that a new file has in common with the old one. Raises UnreadableError, WriteError, and
-        RefusedError if the target cannot be written, its disk cannot hold the filters, or values cannot be read reliably.
+        Meanwhile, a thread copies the bytes that a new file has in common with the old one. Raises
+        UnreadableError, WriteError, and RefusedError if the target cannot be written, its disk
+        cannot hold the filters, or values cannot be read reliably.
         """
         edit, file, prebuilt = self.edit, self.file, self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
@@ -399,9 +412,11 @@ class OpenEdit:
     def patch(
         self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None
     ) -> Patch:
-        """Return the patch that writes the filters after the old file, as `plan_append` does; an empty patch if nothing changes.
+        """Return the patch that writes the filters after the old file, as `plan_append` does; an
+        empty patch if nothing changes.
 
-        A copy leaves out the file's own tail, except for filters at its start that stay, and writes the others that stay again.
+        A copy leaves out the file's own tail, except for filters at its start that stay, and writes
+        the others that stay again.
         """
         dropped, size = set(drop), self.file.source.size
         if not (self.filters or dropped or correct):
@@ -430,7 +445,8 @@ class OpenEdit:
         )
 
     def leftover_bytes(self, patch: Patch) -> int:
-        """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them; 0 if nothing changes."""
+        """Count the bytes of the file's own tail that `patch` keeps although its footer does not
+        refer to them; 0 if nothing changes."""
         if not patch.pieces and patch.size == self.file.source.size:
             return 0
         tail = self._find_own_tail()
@@ -447,11 +463,13 @@ class OpenEdit:
         report: Callable[..., Report],
         compare: Callable[[ParquetFile], None] | None = None,
     ) -> Report:
-        """Apply `patch` to the target, provided that `compare` accepts the new file; return the completed report.
+        """Apply `patch` to the target, provided that `compare` accepts the new file; return the
+        completed report.
 
-        Nothing is written in a dry run, or if nothing changes in place or in a file of a table. `report` takes the fields that all such
-        reports have. `compare` defaults to `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old file
-        stays intact in every case.
+        Nothing is written in a dry run, or if nothing changes in place or in a file of a table.
+        `report` takes the fields that all such reports have. `compare` defaults to
+        `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old
+        file stays intact in every case.
         """
         edit, file = self.edit, self.file
         is_new, growth = edit.output is not None, patch.size - file.source.size
@@ -487,14 +505,17 @@ class OpenEdit:
     def ensure_matches_plan(
         self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()
     ) -> None:
-        """Raise SbbfError unless the new file is the old one apart from the filters of the chunks in the patch and in `chunks`.
+        """Raise SbbfError unless the new file is the old one apart from the filters of the chunks
+        in the patch and in `chunks`.
 
-        The new file must also have the filters that were built or moved, and the pages from which they were built.
+        The new file must also have the filters that were built or moved, and the pages from which
+        they were built.
         """
         ensure_same_footer(self.file, fresh, {*patch.places, *chunks})
         ensure_new_filters(self.file, fresh, patch, self.filters)
         ensure_moved_filters(self.file, fresh, patch, self._moved_checksums)
-        # An append does not copy pages, and a store copies the version that was read: these pages need no comparison.
+        # An append does not copy pages, and a store copies the version that was read: these pages
+        # need no comparison.
         is_copy = not (self.edit.append or places.is_url(self.target))
         for key in self.built_filters:
             if is_copy:
@@ -507,7 +528,8 @@ class OpenEdit:
 def _plan_own_tail(
     tail: OwnTail, changed_chunks: Collection[ChunkKey]
 ) -> tuple[int, dict[ChunkKey, FilterPlace]]:
-    """Return the bytes of the file to keep, and the filters after them that do not change, which must be written again."""
+    """Return the bytes of the file to keep, and the filters after them that do not change, which
+    must be written again."""
     keep, moved_filters = tail.start, {}
     for key, place in sorted(tail.filters.items(), key=lambda item: item[1].offset):
         if key in changed_chunks:

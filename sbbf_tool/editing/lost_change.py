@@ -1,7 +1,9 @@
-"""The change that an earlier attempt made whose task was lost before it could report, as the file itself shows it.
+"""The change that an earlier attempt made whose task was lost before it could report, as the file
+itself shows it.
 
-The run knows the length of the file when it was listed, and its own tail (see `file.own_tail`) shows which filters were written after
-that length. So every attempt reports them as the one that wrote them.
+The run knows the length of the file when it was listed, and its own tail (see `file.own_tail`)
+shows which filters were written after that length. So every attempt reports them as the one that
+wrote them.
 """
 
 from __future__ import annotations
@@ -28,15 +30,17 @@ class LostChange(NamedTuple):
     filters: Mapping[ChunkKey, FilterPlace]
     removed: tuple[ChunkKey, ...] = ()
     before: Footer | None = None
-    """A footer without these filters; None if that of the file before the change is unknown or has filters of the same columns."""
+    """A footer without these filters; None if that of the file before the change is unknown or has
+    filters of the same columns."""
     leftover_bytes: int = 0
 
 
 def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
-    """Find what was written after the listed length: after the footer that ends there, or after that of an earlier change, which a later
-    one leaves out: the filters before it show it.
+    """Find what was written after the listed length: after the footer that ends there, or after
+    that of an earlier change, which a later one leaves out: the filters before it show it.
 
-    If the change replaced filters of an earlier one, its old end is unknown, and all filters in the tail count as written.
+    If the change replaced filters of an earlier one, its old end is unknown, and all filters in the
+    tail count as written.
     """
     addition = last_addition(file)
     if addition is None:
@@ -81,7 +85,8 @@ def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
 
 
 def describe_filters(file: ParquetFile, keys: Iterable[ChunkKey]) -> tuple[BuiltFilter, ...]:
-    """Describe the stored filters of these chunks as the attempt that wrote them did, but with the numbers of values in the footer."""
+    """Describe the stored filters of these chunks as the attempt that wrote them did, but with the
+    numbers of values in the footer."""
     return tuple(_describe(file, key) for key in sorted(keys))
 
 

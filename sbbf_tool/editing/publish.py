@@ -1,4 +1,5 @@
-"""The publication of a patch: the file is written, read back as any other reader would, compared with the plan, and only then renamed.
+"""The publication of a patch: the file is written, read back as any other reader would, compared
+with the plan, and only then renamed.
 
 Every operation that changes files uses this module, and passes its specific checks as `compare`.
 """
@@ -23,7 +24,8 @@ from sbbf_tool.storage.source import Source
 
 _BLOCK_BYTES = 4 << 20
 _LOCAL_BLOCK_BYTES = 512 << 10
-"""Unit of comparison of local files: larger blocks do not stay in the caches of the processor, and get new memory from the system."""
+"""Unit of comparison of local files: larger blocks do not stay in the caches of the processor, and
+get new memory from the system."""
 
 
 def publish(
@@ -35,16 +37,19 @@ def publish(
     append: bool = False,
     begun: BegunCopy | None = None,
 ) -> list[str]:
-    """Apply `patch` to `target`, provided that `compare` accepts the new file; with `append`, append to the old file itself.
+    """Apply `patch` to `target`, provided that `compare` accepts the new file; with `append`,
+    append to the old file itself.
 
     `begun` is the copy of the old bytes, if one was begun.
 
-    Returns warnings as text. Raises RefusedError, WriteError and the errors of `compare`; the old file stays intact in every case.
+    Returns warnings as text. Raises RefusedError, WriteError and the errors of `compare`; the old
+    file stays intact in every case.
     """
 
     def verify(new_source: Source) -> None:
         footer = file.footer
-        # Other programs ignore the lock of an append. If one rewrote the file in place, the footer before the new one is not the old one.
+        # Other programs ignore the lock of an append. If one rewrote the file in place, the footer
+        # before the new one is not the old one.
         if (
             append
             and footer.cipher is None
@@ -59,7 +64,8 @@ def publish(
                     file, f"the new file cannot be read back ({error.message})"
                 ) from error
         except SbbfError:
-            # If another writer changed the file while it was copied, the difference is not a defect of this package.
+            # If another writer changed the file while it was copied, the difference is not a defect
+            # of this package.
             if not append and not file.source.is_unchanged():
                 raise ChangedError.after_open(file.name) from None
             raise
@@ -74,21 +80,24 @@ def publish(
 
 
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[ChunkKey]) -> None:
-    """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters of these chunks."""
+    """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters
+    of these chunks."""
     no_filters: dict[ChunkKey, None] = dict.fromkeys(chunks)
     new = fresh.footer.set_filters(no_filters, leave_decrypted=True)
     # Chunks that had no filters, as most, are those of the old footer again.
     if new != file.footer.raw and new != file.footer.set_filters(no_filters, leave_decrypted=True):
         raise mistake(
             file,
-            "the new footer differs from the old one in more than the offsets and lengths of filters",
+            "the new footer differs from the old one in more than the offsets and lengths of "
+            "filters",
         )
 
 
 def read_new_filter(
     file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey
 ) -> BloomFilter:
-    """Read a filter of the patch from the new file. Raises SbbfError unless it is at its planned offset and follows the released format."""
+    """Read a filter of the patch from the new file. Raises SbbfError unless it is at its planned
+    offset and follows the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
     if (
@@ -115,7 +124,8 @@ def ensure_new_filters(
 def ensure_moved_filters(
     file: ParquetFile, fresh: ParquetFile, patch: Patch, checksums: Mapping[ChunkKey, int]
 ) -> None:
-    """Ensure that the filters that stay, but at another place, have the bytes that they had, by their checksums."""
+    """Ensure that the filters that stay, but at another place, have the bytes that they had, by
+    their checksums."""
     for key, checksum in checksums.items():
         place = patch.places[key]
         if (
@@ -126,7 +136,8 @@ def ensure_moved_filters(
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:
-    """Ensure that the pages of a chunk are in the new file, byte for byte, at the same offset as in the old one."""
+    """Ensure that the pages of a chunk are in the new file, byte for byte, at the same offset as in
+    the old one."""
     start, end = file.footer.chunk_meta(*key).page_range
     end = min(end, file.source.size)
     block_bytes = _BLOCK_BYTES if file.source.descriptor is None else _LOCAL_BLOCK_BYTES

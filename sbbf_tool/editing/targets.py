@@ -1,4 +1,5 @@
-"""The checks of the target that verbs which change files, such as add and remove, make before they start."""
+"""The checks of the target that verbs which change files, such as add and remove, make before they
+start."""
 
 from __future__ import annotations
 
@@ -16,19 +17,23 @@ from sbbf_tool.storage.globs import matches_any
 
 
 def ensure_in_no_table(target: str, tables: places.TableFinder) -> None:
-    """Raise RefusedError if a file belongs to a table, which a change of the file alone would damage."""
+    """Raise RefusedError if a file belongs to a table, which a change of the file alone would
+    damage."""
     table = tables.managing_table(target)
     if table is not None:
         kind, folder = table
         raise RefusedError(
-            f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), which records the size of each file",
+            f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), "
+            "which records the size of each file",
             file=target,
-            hint=f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow changes to files of tables",
+            hint=f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow changes to files "
+            "of tables",
         )
 
 
 def choose_copy(file: TableFile) -> str:
-    """Return the path of a new copy of a table's file. Raises RefusedError if it cannot be written."""
+    """Return the path of a new copy of a table's file. Raises RefusedError if it cannot be
+    written."""
     target = file.new_copy_path()
     if redact(target) != target:
         raise RefusedError(
@@ -42,7 +47,10 @@ def choose_copy(file: TableFile) -> str:
 def ensure_copy_readable(file: ParquetFile) -> None:
     """Raise LockedError if readers could not find the keys of a copy that has another name."""
     if file.has_key_material():
-        reason = "readers look for its keys in a file that is named after it, which a copy with another name does not have"
+        reason = (
+            "readers look for its keys in a file that is named after it, which a copy "
+            "with another name does not have"
+        )
         raise LockedError(
             reason, file=file.name, hint="store the keys in the file itself (internal key material)"
         )
@@ -56,9 +64,13 @@ def ensure_one_way(
     *,
     file: str | None = None,
 ) -> None:
-    """Raise UsageError unless either `output`, outside the folders that `names` mean, or `in_place` is given; a dry run needs neither."""
+    """Raise UsageError unless either `output`, outside the folders that `names` mean, or `in_place`
+    is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
-        hint = f"{'either' if in_place else 'choose to only try it,'} name another file, or change the file in place"
+        hint = (
+            f"{'either' if in_place else 'choose to only try it,'} name another file, or "
+            "change the file in place"
+        )
         raise UsageError(
             f"{'two targets are' if in_place else 'no target is'} given for the result",
             file=file,
@@ -70,7 +82,10 @@ def ensure_one_way(
         if target.rstrip("/") != name.rstrip("/") and matches_any(
             (start, os.path.realpath(start)), "/", places.absolute(target)
         ):
-            reason = f"the result would be among the files of {name}, whose readers would read each row twice"
+            reason = (
+                f"the result would be among the files of {name}, whose readers would "
+                "read each row twice"
+            )
             raise UsageError(reason, file=target, hint="name a folder outside it")
 
 
@@ -78,9 +93,11 @@ _WAY = "name the table itself, {}, to change its files in one commit"
 _OTHER_WAY = "write elsewhere and commit the new file to the table"
 _WAYS = {
     "Delta": _WAY,
-    "Iceberg": "name the table by its catalog, CATALOG:NAMESPACE.TABLE, or by {} if it is in no catalog, to change its files in one commit",
+    "Iceberg": "name the table by its catalog, CATALOG:NAMESPACE.TABLE, or by {} if it is in "
+    "no catalog, to change its files in one commit",
     "DuckLake": "name the table itself, ducklake:CATALOG#TABLE, to change its files in one commit",
-    "Hudi": "only Hudi can replace a file, since its timeline and metadata table name each; new files get filters if Hadoop's setting "
+    "Hudi": "only Hudi can replace a file, since its timeline and metadata table name each; "
+    "new files get filters if Hadoop's setting "
     "parquet.bloom.filter.enabled#COLUMN is true",
 }
 """How to change a file of a table, by format."""
@@ -95,10 +112,11 @@ _COMMITS = {
 def table_warnings(
     target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder
 ) -> list[str]:
-    """Return warnings for readers of the table that `target` belongs to, after its size changed by `growth` bytes.
+    """Return warnings for readers of the table that `target` belongs to, after its size changed by
+    `growth` bytes.
 
-    `is_new` is whether the file did not exist before, and `is_cut` whether its old footer is gone. There are no warnings if the file
-    belongs to no table.
+    `is_new` is whether the file did not exist before, and `is_cut` whether its old footer is gone.
+    There are no warnings if the file belongs to no table.
     """
     try:
         table = tables.managing_table(target)
@@ -111,7 +129,8 @@ def table_warnings(
     commit = _COMMITS.get(kind, "let the writer of the table record its new size")
     if is_new:
         return [
-            f"the {kind} table {folder} does not list the new file, so its readers do not read it; {commit}, in place of the old file"
+            f"the {kind} table {folder} does not list the new file, so its readers do not read "
+            f"it; {commit}, in place of the old file"
         ]
     effect = "see the old footer, without this change"
     if growth < 0:
@@ -119,12 +138,14 @@ def table_warnings(
     elif is_cut:
         effect = "fail, because the file has no footer there any more"
     return [
-        f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"
+        f"the {kind} table {folder} records the size of each file: readers that use the recorded "
+        f"size {effect}; {commit}"
     ]
 
 
 def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[str]:
-    """Return the warning for readers of the folder of a file sink of Spark, after the size of a file of it changed by `growth` bytes."""
+    """Return the warning for readers of the folder of a file sink of Spark, after the size of a
+    file of it changed by `growth` bytes."""
     sink = tables.spark_sink(target) if growth else None
     effect = "fails if the file is shorter now" if growth < 0 else "does not see the new footer"
     log = f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file"
@@ -132,7 +153,8 @@ def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[
         []
         if sink is None
         else [
-            f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"
+            f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, "
+            f"and {effect}"
         ]
     )
 
@@ -145,7 +167,8 @@ def check_changeable(file: ParquetFile) -> None:
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str], *, strict: bool = True) -> list[Column]:
-    """Return the columns with these names, in the schema's order; none without names. Raises the errors of `ParquetFile.find_columns`."""
+    """Return the columns with these names, in the schema's order; none without names. Raises the
+    errors of `ParquetFile.find_columns`."""
     column_names = as_names(names)
     chosen = {
         column.index: column

@@ -1,13 +1,16 @@
-"""The pages of an encrypted column chunk in decrypted form (parquet-format Encryption.md, 4.2 and 5.3).
+"""The pages of an encrypted column chunk in decrypted form (parquet-format Encryption.md, 4.2 and
+5.3).
 
     stored    | module of page header | module of page | module of page header | ...
     decrypted | page header           | page           | page header           | ...
 
-The headers determine the layout of the decrypted chunk, so all of them are decrypted first; a page is decrypted when bytes of it are read,
-and only the last page is kept. `compressed_page_size`, which is the size of the module in the file, becomes the size of the page. Page
-indexes are neither needed nor read.
+The headers determine the layout of the decrypted chunk, so all of them are decrypted first; a page
+is decrypted when bytes of it are read, and only the last page is kept. `compressed_page_size`,
+which is the size of the module in the file, becomes the size of the page. Page indexes are neither
+needed nor read.
 
-Arrow C++ encrypts a whole data page v2, as the format requires; parquet-java leaves the levels at its start unencrypted.
+Arrow C++ encrypts a whole data page v2, as the format requires; parquet-java leaves the levels at
+its start unencrypted.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from sbbf_tool.parquet.rewritten_pages import NewPages
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import parse_prefix
 
-# Field ids in parquet.thrift's PageHeader. The checksum is removed: it covers the stored bytes, and GCM detects more.
+# Field ids in parquet.thrift's PageHeader. The checksum is removed: it covers the stored bytes, and
+# GCM detects more.
 _COMPRESSED_PAGE_SIZE, _CRC = 3, 4
 
 
@@ -47,7 +51,8 @@ class DecryptedPages(NewPages):
     def __init__(
         self, read: Read, cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData
     ) -> None:
-        """Decrypt the page headers. Raises AuthenticationError, and UnreadableError if the chain of headers is broken."""
+        """Decrypt the page headers. Raises AuthenticationError, and UnreadableError if the chain of
+        headers is broken."""
         self._read = read
         self._cipher = cipher
         self._chunk = chunk
@@ -97,7 +102,8 @@ class DecryptedPages(NewPages):
     def _decrypt_header(
         self, ciphertext: bytes, ordinal: int, place: str, is_first: bool
     ) -> tuple[bytes, Module]:
-        """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary page, which has no ordinal."""
+        """Decrypt a header; return it and the type of its page. Only the first page may be a
+        dictionary page, which has no ordinal."""
         if is_first:
             try:
                 return self._cipher.decrypt(

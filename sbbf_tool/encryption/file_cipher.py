@@ -1,18 +1,22 @@
-"""The keys of one file: the key of each chunk, with which its modules are encrypted and decrypted, and its footer.
+"""The keys of one file: the key of each chunk, with which its modules are encrypted and decrypted,
+and its footer.
 
-A filter of an encrypted column is two modules (parquet-format Encryption.md, 4.2 and BloomFilter.md):
+A filter of an encrypted column is two modules (parquet-format Encryption.md, 4.2 and
+BloomFilter.md):
 
     bloom_filter_offset -> | module of BloomFilterHeader | module of the bitset |
 
-Both are AES-GCM modules under either algorithm, and `bloom_filter_length` counts both whole. GCM authenticates a module as a whole, so a
-whole bitset is read even if only one block of it is needed. Footers (5.4 and 5.5):
+Both are AES-GCM modules under either algorithm, and `bloom_filter_length` counts both whole. GCM
+authenticates a module as a whole, so a whole bitset is read even if only one block of it is needed.
+Footers (5.4 and 5.5):
 
     encrypted    FileCryptoMetaData | module of FileMetaData | u32 LE length of the two | "PARE"
     signed       FileMetaData | nonce (12) | tag (16) | u32 LE length of all three | "PAR1"
 
-A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`; so does every encrypted column of a
-signed footer, whose field 3 is then a partial copy. `parse_footer` makes a `Footer` of either, with full metadata if the keys are given.
-Its `raw` is the plaintext struct, and its `cipher` encrypts it again.
+A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`;
+so does every encrypted column of a signed footer, whose field 3 is then a partial copy.
+`parse_footer` makes a `Footer` of either, with full metadata if the keys are given. Its `raw` is
+the plaintext struct, and its `cipher` encrypts it again.
 """
 
 from __future__ import annotations
@@ -60,7 +64,8 @@ _CONFUSED = (Module.BLOOM_FILTER_BITSET, Module.COLUMN_INDEX, Module.OFFSET_INDE
 
 
 class KeyRing(NamedTuple):
-    """Arguments of a caller for one file: keys, and a reader of the key material stored beside the file."""
+    """Arguments of a caller for one file: keys, and a reader of the key material stored beside the
+    file."""
 
     keys: Keys
     material: Callable[[str], bytes | None] = lambda reference: None
@@ -77,12 +82,13 @@ class Algorithm(NamedTuple):
 
     aad: FileAad
     has_ctr_pages: bool
-    """Whether the algorithm is AES_GCM_CTR_V1: pages are not authenticated; everything else is, as with AES_GCM_V1."""
+    """Whether the algorithm is AES_GCM_CTR_V1: pages are not authenticated; everything else is, as
+    with AES_GCM_V1."""
 
 
 def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
-    """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError if the prefix that the file was written with is
-    missing or differs.
+    """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError if the prefix
+    that the file was written with is missing or differs.
     """
     form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
     if algorithm is None or form is None:
@@ -90,7 +96,8 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
             "the file is encrypted with an algorithm that the format does not have"
         )
     if form.aad_file_unique is None:
-        # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as encrypted.
+        # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as
+        # encrypted.
         raise UnreadableError(
             "the encryption has no aad_file_unique, which the format requires",
             hint="only DuckDB reads such files",
@@ -117,7 +124,8 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
 
 
 class FileCipher:
-    """The cipher of one file's modules. Chunks whose key is missing stay locked; `missing` lists them.
+    """The cipher of one file's modules. Chunks whose key is missing stay locked; `missing` lists
+    them.
 
     `crypto` holds the bytes before an encrypted footer; None for a signed one.
     """
@@ -190,7 +198,8 @@ class FileCipher:
         *,
         written_for: ChunkKey | None = None,
     ) -> bytes:
-        """Decrypt a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
+        """Decrypt a GCM module of this chunk, which may have been written for another one. Raises
+        AuthenticationError."""
         return modules.parse_gcm(
             self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page)
         )
@@ -210,7 +219,8 @@ class FileCipher:
         return self.footer_key is not None
 
     def encrypt_footer(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Encrypt or sign the footer with a new nonce; return it as stored, and the magic after it."""
+        """Encrypt or sign the footer with a new nonce; return it as stored, and the magic after
+        it."""
         key, aad = self.footer_key, self.algorithm.aad.of_footer()
         assert key is not None, "callers check first that the footer can be changed"
         if self.crypto is None:
@@ -236,9 +246,11 @@ class FileCipher:
     def read_filter(
         self, read: Read, end: int, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
     ) -> StoredFilter:
-        """Read the filter at this position from its header module, without its bitset. The filter must end by byte `end`.
+        """Read the filter at this position from its header module, without its bitset. The filter
+        must end by byte `end`.
 
-        Raises AuthenticationError, which says where the module belongs if that can be determined, and UnreadableError.
+        Raises AuthenticationError, which says where the module belongs if that can be determined,
+        and UnreadableError.
         """
         length = int.from_bytes(
             read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little"
@@ -249,7 +261,8 @@ class FileCipher:
             or place.offset + LENGTH_BYTES + length > end
         ):
             raise AuthenticationError(
-                f"there is no encrypted header at this offset: a module of {length:,} bytes is not valid"
+                f"there is no encrypted header at this offset: a module of {length:,} bytes is "
+                "not valid"
             )
         ciphertext = read(place.offset, LENGTH_BYTES + length)
         try:
@@ -268,7 +281,8 @@ class FileCipher:
             )
             if stated_bytes != header.num_bytes + GCM_OVERHEAD:
                 raise AuthenticationError(
-                    f"the module of the bitset states {stated_bytes:,} bytes, but the header states {header.num_bytes + GCM_OVERHEAD:,}"
+                    f"the module of the bitset states {stated_bytes:,} bytes, but the header "
+                    f"states {header.num_bytes + GCM_OVERHEAD:,}"
                 )
         return stored_filter
 
@@ -288,7 +302,8 @@ class FileCipher:
         )
 
     def end_of_any_filter(self, read: Read, start: int, end: int) -> int | None:
-        """Return the byte after the filter at `start`, whichever chunk it belongs to; None if no filter that ends by `end` is there."""
+        """Return the byte after the filter at `start`, whichever chunk it belongs to; None if no
+        filter that ends by `end` is there."""
         length = int.from_bytes(read(start, LENGTH_BYTES), "little")
         if start + LENGTH_BYTES + length > end or length > _MOST_HEADER_BYTES:
             return None
@@ -303,13 +318,17 @@ class FileCipher:
         return None
 
     def _where_from(self, chunk: ChunkKey, ciphertext: bytes) -> str | None:
-        """Describe the type or place for which a header module that does not authenticate was written with this key; None if unknown."""
+        """Describe the type or place for which a header module that does not authenticate was
+        written with this key; None if unknown."""
         for module in _CONFUSED:
             try:
                 self.decrypt(chunk, module, ciphertext)
             except UnreadableError:
                 continue
-            return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
+            return (
+                f"its header was encrypted as a module of type {int(module)} "
+                f"({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
+            )
         for sibling, key in self._keys.items():
             if key != self._keys[chunk]:
                 continue
@@ -317,12 +336,16 @@ class FileCipher:
                 self.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=sibling)
             except UnreadableError:
                 continue
-            return f"the filter of another chunk is there: column {self.columns[sibling[1]].name}, row group {sibling[0]}"
+            return (
+                "the filter of another chunk is there: column "
+                f"{self.columns[sibling[1]].name}, row group {sibling[0]}"
+            )
         return None
 
 
 def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
-    """Map column indexes to keys. Keys of columns that this file does not have are skipped: they are for other files."""
+    """Map column indexes to keys. Keys of columns that this file does not have are skipped: they
+    are for other files."""
     keys_by_index = {}
     for name, key in keys.items():
         try:
@@ -340,10 +363,12 @@ def parse_footer(
     ring: KeyRing | None,
     leaves: Leaves = leaf_columns,
 ) -> tuple[Footer, FileCipher | None]:
-    """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end before length word and magic.
+    """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end
+    before length word and magic.
 
-    Return it and its cipher; None for a plain footer, or without keys: then a plaintext footer is read as far as possible. `leaves` is
-    as in `Footer`. Raises LockedError if a key is missing, RefusedError if an AAD prefix is, AuthenticationError and UnreadableError.
+    Return it and its cipher; None for a plain footer, or without keys: then a plaintext footer is
+    read as far as possible. `leaves` is as in `Footer`. Raises LockedError if a key is missing,
+    RefusedError if an AAD prefix is, AuthenticationError and UnreadableError.
     """
     if encrypted:
         return _parse_encrypted(stored, start, ring, leaves)

@@ -1,7 +1,8 @@
 """The keys that a caller gives, and the search for a key with the key metadata in a file.
 
-A file never contains a key. It may contain a `key_metadata` for each key, which the key's owner interprets: an id, a request to a key
-service, or the key itself, wrapped with another key. In a file or in the environment, keys have this form:
+A file never contains a key. It may contain a `key_metadata` for each key, which the key's owner
+interprets: an id, a request to a key service, or the key itself, wrapped with another key. In a
+file or in the environment, keys have this form:
 
     {
       "footer_key": KEY,
@@ -10,22 +11,25 @@ service, or the key itself, wrapped with another key. In a file or in the enviro
       "aad_prefix": "text"
     }
 
-KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that states the form: {"hex": ...}, {"base64": ...}, {"text": ...}. All
-four parts are optional. A key id is the key metadata as text (0x... if it is not text), or the id of the master key that wraps the
-file's keys.
+KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that states the form: {"hex": ...},
+{"base64": ...}, {"text": ...}. All four parts are optional. A key id is the key metadata as text
+(0x... if it is not text), or the id of the master key that wraps the file's keys.
 
-parquet-java's key tools, which Spark and Hive use, write this key metadata (`KeyMetadata`, `KeyMaterial`, `KeyToolkit`):
+parquet-java's key tools, which Spark and Hive use, write this key metadata (`KeyMetadata`,
+`KeyMaterial`, `KeyToolkit`):
 
     {"keyMaterialType": "PKMT1", "internalStorage": true, "isFooterKey": ..., "kmsInstanceID": ..., "kmsInstanceURL": ...,
      "masterKeyID": ..., "wrappedDEK": ..., "doubleWrapping": ..., "keyEncryptionKeyID": ..., "wrappedKEK": ...}
 
-The key that encrypts data (DEK) is random and is stored wrapped. The key service wraps it with a master key or, with double wrapping, it
-is wrapped with a key (KEK) that the key service wraps. If storage is not internal, the file contains only a `keyReference`, and the rest is
-in `_KEY_MATERIAL_FOR_<file name>.json` beside it, one string per reference.
+The key that encrypts data (DEK) is random and is stored wrapped. The key service wraps it with a
+master key or, with double wrapping, it is wrapped with a key (KEK) that the key service wraps. If
+storage is not internal, the file contains only a `keyReference`, and the rest is in
+`_KEY_MATERIAL_FOR_<file name>.json` beside it, one string per reference.
 
-Wrapping here is AES-GCM, as in parquet-java's local wrapping: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping key
-as AAD. For a key service that only stores master keys (`LocalWrapKmsClient`), this is a member of an object. Any other key service unwraps
-its keys itself.
+Wrapping here is AES-GCM, as in parquet-java's local wrapping: nonce (12), ciphertext, tag (16) in
+base64, with the id of the wrapping key as AAD. For a key service that only stores master keys
+(`LocalWrapKmsClient`), this is a member of an object. Any other key service unwraps its keys
+itself.
 """
 
 from __future__ import annotations
@@ -48,11 +52,13 @@ from sbbf_tool.errors import (
 from sbbf_tool.frozen import Frozen, field
 
 KeyService = Callable[[bytes], "bytes | None"]
-"""A function that returns the key for key metadata; None if it has none, or denies it to this caller."""
+"""A function that returns the key for key metadata; None if it has none, or denies it to this
+caller."""
 
 
 class KmsClient(Protocol):
-    """A key service that unwraps keys, with the interface of pyarrow's and parquet-java's `KmsClient`."""
+    """A key service that unwraps keys, with the interface of pyarrow's and parquet-java's
+    `KmsClient`."""
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
 
@@ -83,7 +89,8 @@ class Keys(Frozen):
 
     @classmethod
     def of(cls, value: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
-        """Make keys from `Keys`, the object above (its keys may also be bytes), or a key service. Raises UsageError for others."""
+        """Make keys from `Keys`, the object above (its keys may also be bytes), or a key service.
+        Raises UsageError for others."""
         if value is None or isinstance(value, Keys):
             return value
         if isinstance(value, Mapping):
@@ -96,7 +103,8 @@ class Keys(Frozen):
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
-        """Parse the object above. Raises UsageError for other text; the message names the invalid part, but no key."""
+        """Parse the object above. Raises UsageError for other text; the message names the invalid
+        part, but no key."""
         try:
             return _from_object(json.loads(text))
         except ValueError as error:
@@ -110,8 +118,9 @@ class Keys(Frozen):
     def find(self, metadata: bytes | None, material: Callable[[str], bytes | None]) -> Key | None:
         """Find the key for a file's key metadata; None if none of these keys matches.
 
-        `material(reference)` returns the key material stored beside the file. Raises AuthenticationError (a wrong master key),
-        UnreadableError (damaged key material), RefusedError (the key service failed).
+        `material(reference)` returns the key material stored beside the file. Raises
+        AuthenticationError (a wrong master key), UnreadableError (damaged key material),
+        RefusedError (the key service failed).
         """
         if metadata is None:
             return None
@@ -156,7 +165,8 @@ def _check_answer(key: object) -> Key:
 
 
 def id_of(metadata: bytes) -> str:
-    """Convert key metadata to a key id: its text if it is printable, otherwise hexadecimal digits after 0x."""
+    """Convert key metadata to a key id: its text if it is printable, otherwise hexadecimal digits
+    after 0x."""
     try:
         text = metadata.decode()
     except UnicodeDecodeError:
@@ -203,7 +213,8 @@ def _from_object(parts: Any) -> Keys:
 
 
 def _hide_key(name: str) -> str:
-    """Return a name, hidden if it may be a key: a caller who swaps names and keys passes keys as names."""
+    """Return a name, hidden if it may be a key: a caller who swaps names and keys passes keys as
+    names."""
     return "a name that may be a key" if may_be_keys(name) else name
 
 
@@ -211,7 +222,8 @@ _DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
 
 
 def may_be_keys(text: str) -> bool:
-    """Return whether text that should be a path or a name may be a key, or contain keys, and must not be shown."""
+    """Return whether text that should be a path or a name may be a key, or contain keys, and must
+    not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True
     forms = (_decode(text.strip(), form) for form in _FORMS)
@@ -229,7 +241,8 @@ _FORMS: dict[str, Callable[[str], bytes]] = {
 
 def _key(value: Any, place: str) -> Key:
     """Parse a key. The error says what is wrong, but never shows the key."""
-    # 32 hexadecimal digits are also base64 for 24 bytes, but a random key practically never looks like that.
+    # 32 hexadecimal digits are also base64 for 24 bytes, but a random key practically never looks
+    # like that.
     for candidate in (
         (_decode(value, "hex"), _decode(value, "base64"))
         if isinstance(value, str)
@@ -273,7 +286,8 @@ def _decode(text: str, form: str) -> bytes | None:
 
 
 MOST_BYTES = 64 << 20
-"""Maximum length of a file of key material: another user may have planted it. The key of a column takes some hundred bytes."""
+"""Maximum length of a file of key material: another user may have planted it. The key of a column
+takes some hundred bytes."""
 _TYPE = "PKMT1"
 
 
@@ -285,12 +299,14 @@ class KeyMaterial(Frozen):
     master_key_id: str
     wrapped: str
     wrapping_key_id: str | None
-    """Id of the wrapping key under double wrapping, in base64; None if the master key itself wraps the key."""
+    """Id of the wrapping key under double wrapping, in base64; None if the master key itself wraps
+    the key."""
     wrapped_wrapping_key: str | None
 
     def unwrap(self, by_master: Callable[[str, str], Key]) -> Key:
-        """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError if the
-        unwrapping key is wrong, and any error of `by_master`.
+        """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service
+        wrapped. Raises AuthenticationError if the unwrapping key is wrong, and any error of
+        `by_master`.
         """
         if self.wrapping_key_id is None:
             return by_master(self.wrapped, self.master_key_id)
@@ -299,7 +315,8 @@ class KeyMaterial(Frozen):
         return self._unwrap_with(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
 
     def unwrap_locally(self, master: Key) -> Key:
-        """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or if the key service wraps in another way."""
+        """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or if the
+        key service wraps in another way."""
         return self.unwrap(
             lambda wrapped, name: self._unwrap_with(master, _local_wrap(wrapped), name.encode())
         )
@@ -309,7 +326,8 @@ class KeyMaterial(Frozen):
             plain = decrypt_gcm(key, _from_base64(wrapped), aad)
         except AuthenticationError:
             raise AuthenticationError(
-                f"the key cannot be unwrapped with master key {self.master_key_id!r}: the master key is wrong"
+                f"the key cannot be unwrapped with master key {self.master_key_id!r}: the master "
+                "key is wrong"
             ) from None
         if len(plain) not in KEY_SIZES:
             raise UnreadableError("the key material has no key of 16, 24 or 32 bytes")
@@ -317,7 +335,8 @@ class KeyMaterial(Frozen):
 
 
 def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> KeyMaterial | None:
-    """Parse the key material in key metadata, or in `stored(reference)`; None if the metadata are of another kind.
+    """Parse the key material in key metadata, or in `stored(reference)`; None if the metadata are
+    of another kind.
 
     Raises UnreadableError if they are of this kind but damaged.
     """
@@ -343,7 +362,8 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
 
 
 def parse_material_file(content: bytes) -> dict[str, bytes]:
-    """Parse a `_KEY_MATERIAL_FOR_...` file into key materials by reference. Raises UnreadableError."""
+    """Parse a `_KEY_MATERIAL_FOR_...` file into key materials by reference. Raises
+    UnreadableError."""
     fields = _object(content) if len(content) <= MOST_BYTES else None
     if fields is None or not all(isinstance(value, str) for value in fields.values()):
         raise UnreadableError("not a file of key material")

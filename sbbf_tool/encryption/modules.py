@@ -1,17 +1,19 @@
-"""One encrypted module, its plaintext, and the data that bind it to its place (parquet-format Encryption.md, 4.4 and 5.1).
+"""One encrypted module, its plaintext, and the data that bind it to its place (parquet-format
+Encryption.md, 4.4 and 5.1).
 
     AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
     AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
 
-The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, such as 100
-bytes for the 16 of a filter's header, with zeros at the end. A parser reads the struct at the beginning and ignores the rest.
+The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java
+encrypts whole buffers, such as 100 bytes for the 16 of a filter's header, with zeros at the end. A
+parser reads the struct at the beginning and ignores the rest.
 
 Additional authenticated data bind a module to its place (4.4):
 
     AAD = prefix | aad_file_unique | module type (1 byte) | row group (i16 LE) | column (i16 LE) | page (i16 LE)
 
-The AAD of the footer ends after the module type; only data pages and their headers have a page. So a module that was moved to another file,
-row group, column or page does not authenticate there.
+The AAD of the footer ends after the module type; only data pages and their headers have a page. So
+a module that was moved to another file, row group, column or page does not authenticate there.
 """
 
 from __future__ import annotations
@@ -58,18 +60,21 @@ class FileAad(NamedTuple):
     """The part of the AAD that all modules of a file share."""
 
     prefix: bytes
-    """The writer's name for the file, which may be stored in the file; empty if the writer gave none."""
+    """The writer's name for the file, which may be stored in the file; empty if the writer gave
+    none."""
     unique: bytes
 
     def of_footer(self) -> bytes:
         return self.prefix + self.unique + bytes([Module.FOOTER])
 
     def of(self, module: Module, row_group: int, column: int, page: int | None = None) -> bytes:
-        """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's. Raises UnreadableError above 32,767."""
+        """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's.
+        Raises UnreadableError above 32,767."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
             raise UnreadableError(
-                f"ordinal {max(ordinals):,} is out of range: in encrypted files, row groups, columns and pages are numbered from 0 to "
+                f"ordinal {max(ordinals):,} is out of range: in encrypted files, row groups, "
+                "columns and pages are numbered from 0 to "
                 f"{MOST_ORDINAL:,}"
             )
         return (
@@ -136,7 +141,8 @@ def ensure_cryptography() -> None:
 
 
 def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
-    """Decrypt a whole module, its length word included. Raises AuthenticationError if key, place or bytes are not the writer's."""
+    """Decrypt a whole module, its length word included. Raises AuthenticationError if key, place or
+    bytes are not the writer's."""
     view = memoryview(module)
     if (
         len(view) < GCM_OVERHEAD
@@ -167,7 +173,8 @@ def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
         return gcm.decrypt(bytes(view[:NONCE_BYTES]), view[NONCE_BYTES:], aad)
     except InvalidTag:
         raise AuthenticationError(
-            "the module does not authenticate: the key is wrong, the AAD prefix differs, or the bytes were changed"
+            "the module does not authenticate: the key is wrong, the AAD prefix differs, or the "
+            "bytes were changed"
         ) from None
 
 
@@ -183,7 +190,8 @@ def parse_ctr(key: Key, module: Bytes) -> bytes:
 
 
 def sign(key: Key, plain: bytes, aad: bytes) -> bytes:
-    """Sign a plaintext footer; return the signature: a new nonce, and the tag that GCM computes for the footer (5.5)."""
+    """Sign a plaintext footer; return the signature: a new nonce, and the tag that GCM computes for
+    the footer (5.5)."""
     nonce = os.urandom(NONCE_BYTES)
     return nonce + key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:]
 
@@ -197,5 +205,6 @@ def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
         key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag
     ):
         raise AuthenticationError(
-            "the signature of the footer does not match: the key is wrong, the AAD prefix differs, or the bytes were changed"
+            "the signature of the footer does not match: the key is wrong, the AAD prefix "
+            "differs, or the bytes were changed"
         )

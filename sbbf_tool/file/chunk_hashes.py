@@ -1,7 +1,7 @@
 """The values of one column chunk, read in the cheapest way.
 
-dictionary and PLAIN pages     if the chunk has no other pages: nothing is decoded, and most pages are not read
-all pages, decoded by pyarrow  otherwise
+dictionary and PLAIN pages     if the chunk has no other pages: nothing is decoded, and most pages
+are not read all pages, decoded by pyarrow  otherwise
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
-"""The number of values, their hashes, the hashes of their equals, and their extremes if a check needs them."""
+"""The number of values, their hashes, the hashes of their equals, and their extremes if a check
+needs them."""
 
 
 class StoredValues:
-    """A chunk's values as hashes; threads must not share it. Raises UnreadableError if the values cannot be read.
+    """A chunk's values as hashes; threads must not share it. Raises UnreadableError if the values
+    cannot be read.
 
-    A `check` receives the values too, and compares them with the footer's statistics. With `counts_all`, references to a dictionary are
-    read too: they are counted instead of its entries, and must refer to one of these.
+    A `check` receives the values too, and compares them with the footer's statistics. With
+    `counts_all`, references to a dictionary are read too: they are counted instead of its entries,
+    and must refer to one of these.
     """
 
     def __init__(
@@ -43,7 +46,8 @@ class StoredValues:
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.has_interval_mark(file.footer, self._column)
         self.count = 0
-        """Number of values behind the last `hashes`: non-null values, and, unless all are counted, each value of a dictionary once."""
+        """Number of values behind the last `hashes`: non-null values, and, unless all are counted,
+        each value of a dictionary once."""
         self.are_decoded = False
         """Whether the last `hashes` came from pages that pyarrow decoded."""
         self.page_types: set[int] = set()
@@ -58,7 +62,8 @@ class StoredValues:
 
     @property
     def non_null_count(self) -> int | None:
-        """Non-null values of the chunk, counted by the last `hashes`; None if a dictionary stood for some of them."""
+        """Non-null values of the chunk, counted by the last `hashes`; None if a dictionary stood
+        for some of them."""
         return (
             self.count
             if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types
@@ -66,7 +71,8 @@ class StoredValues:
         )
 
     def hashes(self) -> Iterator[memoryview]:
-        """Yield all hashes that go into a filter of these values, run by run; some may appear twice."""
+        """Yield all hashes that go into a filter of these values, run by run; some may appear
+        twice."""
         self.are_decoded = False
         with self._locate_errors():
             if plain_pages.may_be_plain(self._column, self._pages.meta):
@@ -79,7 +85,8 @@ class StoredValues:
             yield from self._count_values(self._decode_pages())
 
     def stored_hashes(self) -> Generator[memoryview, None, None]:
-        """Yield the hashes of the stored values alone, without those of their equals; some may appear twice."""
+        """Yield the hashes of the stored values alone, without those of their equals; some may
+        appear twice."""
         hashes = self.hashes()
         for of_values in hashes:
             yield of_values

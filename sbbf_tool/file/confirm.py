@@ -1,6 +1,8 @@
-"""Which of the values that a row group may hold are there: its column is read, and values are compared by their plain bytes.
+"""Which of the values that a row group may hold are there: its column is read, and values are
+compared by their plain bytes.
 
-Of dictionary and PLAIN pages, hashes select the values to compare, and levels and indices give their rows. pyarrow decodes other pages.
+Of dictionary and PLAIN pages, hashes select the values to compare, and levels and indices give
+their rows. pyarrow decodes other pages.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def can_confirm(question: Question, position: int) -> bool:
 
 
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
-    """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
+    """Find the values that a row group may hold in its pages. Raises UnreadableError and
+    RefusedError if its pages cannot be read."""
     verdicts = zip(question.verdicts, answers.verdicts, strict=True)
     alone = [
         at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)
@@ -64,9 +67,11 @@ def drop_deleted(
     deletes: Iterable[Deletes],
     unreadable: list[str],
 ) -> tuple[dict[int, list[ValueRows]], str | None]:
-    """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the first row of each row group.
+    """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the
+    first row of each row group.
 
-    Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read are added to `unreadable`.
+    Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read
+    are added to `unreadable`.
     """
     numbers = [
         first_rows[number] + np.asarray(value.rows, np.int64)
@@ -140,7 +145,8 @@ def _match(
 def _search_pages(
     file: ParquetFile, question: Question, row_group: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the position of each value, and rows that have it, by levels and indices alone. Raises NotPlainError if that does not do."""
+    """Yield the position of each value, and rows that have it, by levels and indices alone. Raises
+    NotPlainError if that does not do."""
     column, pages = question.column, file.pages(row_group, question.column)
     with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
         file.footer.ensure_type(row_group, column)
@@ -185,7 +191,8 @@ def _search_pages(
 def _search_values(
     file: ParquetFile, question: Question, row_group: int, alone: list[int]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the position of each value, also of those that are `alone`, and rows that have it; pyarrow decodes the pages."""
+    """Yield the position of each value, also of those that are `alone`, and rows that have it;
+    pyarrow decodes the pages."""
     from sbbf_tool.parquet.values import read_chunk
 
     special = {at: question.row.special[at] for at in alone}

@@ -1,11 +1,14 @@
-"""Verification that the page reader read the right values, by two independent means: the footer's statistics, and pyarrow.
+"""Verification that the page reader read the right values, by two independent means: the footer's
+statistics, and pyarrow.
 
-statistics     for every chunk: every value is within min_value and max_value, and the number of nulls is null_count
-pyarrow        the filter holds every value that pyarrow decodes, and both count the same number of values: for one chunk of each kind that
+statistics     for every chunk: every value is within min_value and max_value, and the number of
+nulls is null_count pyarrow        the filter holds every value that pyarrow decodes, and both count
+the same number of values: for one chunk of each kind that
                lacks statistics or whose writer the tests do not cover, and for every chunk that contradicts its statistics
 
-A filter built from wrongly read pages excludes stored values, and reading the pages again in the same way does not reveal this. Chunks
-that pyarrow decoded in the first place are compared with statistics only.
+A filter built from wrongly read pages excludes stored values, and reading the pages again in the
+same way does not reveal this. Chunks that pyarrow decoded in the first place are compared with
+statistics only.
 """
 
 from __future__ import annotations
@@ -58,10 +61,12 @@ NO_FINDING = Verdict()
 
 
 class CrossChecks:
-    """The kinds of chunk that pyarrow has also decoded. One object serves a run; threads may share it.
+    """The kinds of chunk that pyarrow has also decoded. One object serves a run; threads may share
+    it.
 
-    A kind is the writer with its version, the column type, the encodings, the page types and the levels. However often the object is sent
-    to another process, that process has one copy, which knows only the kinds found there.
+    A kind is the writer with its version, the column type, the encodings, the page types and the
+    levels. However often the object is sent to another process, that process has one copy, which
+    knows only the kinds found there.
     """
 
     def __init__(self, run: str | None = None) -> None:
@@ -80,7 +85,8 @@ class CrossChecks:
         check: StatisticsCheck,
         bloom: BloomFilter,
     ) -> Verdict:
-        """Verify a filter built from `values`, which `check` has already seen. Raises RefusedError if pyarrow decodes other values."""
+        """Verify a filter built from `values`, which `check` has already seen. Raises RefusedError
+        if pyarrow decodes other values."""
         contradictions = check.contradictions(values.non_null_count)
         if values.are_decoded:
             return Verdict(wrong_statistics=contradictions)
@@ -93,7 +99,8 @@ class CrossChecks:
                     key,
                     f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})",
                 ) from error
-            # No contradiction remains if only unused entries of a dictionary contradicted the statistics.
+            # No contradiction remains if only unused entries of a dictionary contradicted the
+            # statistics.
             return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
@@ -123,7 +130,8 @@ class CrossChecks:
 
 @lru_cache(maxsize=8)
 def _in_this_process(run: str) -> CrossChecks:
-    """Return the object of a run in this process. Checks of one run do not count for another run."""
+    """Return the object of a run in this process. Checks of one run do not count for another
+    run."""
     return CrossChecks(run)
 
 
@@ -144,7 +152,8 @@ def _decode(
 ) -> tuple[str, ...]:
     """Decode a chunk with pyarrow and return which statistics the values contradict.
 
-    Raises RefusedError if pyarrow decodes other values than `values`, UnreadableError if it cannot decode the chunk.
+    Raises RefusedError if pyarrow decodes other values than `values`, UnreadableError if it cannot
+    decode the chunk.
     """
     from sbbf_tool.parquet.values import read_chunk
 
@@ -168,13 +177,15 @@ def _decode(
         raise _refusal(
             file,
             key,
-            f"the page reader reads {values.count:,} values, but pyarrow decodes {count:,}, or different ones",
+            f"the page reader reads {values.count:,} values, but pyarrow decodes {count:,}, or "
+            "different ones",
         )
     return decoded_values.contradictions(count)
 
 
 def is_tested(created_by: str | None) -> bool:
-    """Return whether the tests cover this version of this writer; False if the file does not state both."""
+    """Return whether the tests cover this version of this writer; False if the file does not state
+    both."""
     match = _CREATED_BY.match(created_by) if isinstance(created_by, str) else None
     return match is not None and (match["application"].strip(), match["version"]) in TESTED
 
@@ -184,5 +195,6 @@ def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:
         f"its values cannot be read with certainty: {reason}",
         file=file.name,
         place=f"column {file.footer.columns[key[1]].name}, row group {key[0]}",
-        hint="omit the column, or rewrite the file; if other readers agree on its values, please report a bug in sbbf",
+        hint="omit the column, or rewrite the file; if other readers agree on its values, "
+        "please report a bug in sbbf",
     )

@@ -1,9 +1,12 @@
-"""The number of distinct values in a column chunk, and the share of them in another chunk, from a bounded number of hashes.
+"""The number of distinct values in a column chunk, and the share of them in another chunk, from a
+bounded number of hashes.
 
-A hash behaves like a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest shows
-how dense the hashes are: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
-"Counting distinct elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007). A set of fewer
-than k values is counted exactly. Two such samples show what share of one set is in the other.
+A hash behaves like a random number, so the k smallest distinct hashes of a set are a random sample
+of the set, and the k-th smallest shows how dense the hashes are: n is about (k - 1) / (k-th
+smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al., "Counting distinct
+elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007).
+A set of fewer than k values is counted exactly. Two such samples show what share of one set is in
+the other.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class Sketch:
             return
         hashes = np.concatenate((self._smallest, *self._runs))
         self._runs, self._waiting = [], 0
-        # Most of many hashes are too large to be kept. They need not be sorted if enough of the others are distinct.
+        # Most of many hashes are too large to be kept. They need not be sorted if enough of the
+        # others are distinct.
         smaller = (
             hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))]
             if len(hashes) > 3 * self._size
@@ -98,7 +102,8 @@ class Sketch:
 
 
 def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sort the hashes and drop repetitions. numpy's `unique` takes ten times as long, because it builds a hash table."""
+    """Sort the hashes and drop repetitions. numpy's `unique` takes ten times as long, because it
+    builds a hash table."""
     ordered = np.sort(hashes)
     is_new = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
@@ -112,9 +117,10 @@ class Distinct(Frozen):
     """Non-null values of the chunk."""
     ndv: float
     how: str
-    """`dictionary`: the distinct entries of a dictionary that holds all values, with the sketch's error if many of them repeat. `counted`:
-    every value was read. `estimated`: every value was read, and the number has the sketch's error. `extrapolated`: an upper bound, from
-    the beginning of the chunk.
+    """`dictionary`: the distinct entries of a dictionary that holds all values, with the sketch's
+    error if many of them repeat. `counted`: every value was read. `estimated`: every value was
+    read, and the number has the sketch's error. `extrapolated`: an upper bound, from the beginning
+    of the chunk.
     """
     hashes: Any
     """The smallest hashes, sorted."""
@@ -126,8 +132,8 @@ def count_distinct(
 ) -> Distinct:
     """Count the distinct values among the `count` non-null values of a chunk.
 
-    Reads its dictionary if that has all values, else the whole chunk, or only the beginning of a very large chunk: `enough` values or a
-    few more if `enough` is given. Raises UnreadableError.
+    Reads its dictionary if that has all values, else the whole chunk, or only the beginning of a
+    very large chunk: `enough` values or a few more if `enough` is given. Raises UnreadableError.
     """
     sketch = Sketch()
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
@@ -155,12 +161,14 @@ def count_distinct(
 def _estimate_ndv(
     sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int
 ) -> tuple[float, int, bool]:
-    """Return the number of distinct values, the number of values read (at least `enough`), and whether those were all values.
+    """Return the number of distinct values, the number of values read (at least `enough`), and
+    whether those were all values.
 
     A dictionary stands for its values once, so fewer values than `count` may be all values.
 
-    In repetitive data, new values become rarer as reading continues. The rate of new values in the second half of the values read,
-    extrapolated over the rest, therefore gives an upper bound: a filter sized for it is not too small.
+    In repetitive data, new values become rarer as reading continues. The rate of new values in the
+    second half of the values read, extrapolated over the rest, therefore gives an upper bound: a
+    filter sized for it is not too small.
     """
     num_values = half = 0
     ndv_of_half = 0.0
@@ -176,7 +184,8 @@ def _estimate_ndv(
 
 
 def containment(first: Distinct, second: Distinct) -> float | None:
-    """Return the share of the distinct values of `first` that `second` also holds; None if `first` has none to compare."""
+    """Return the share of the distinct values of `first` that `second` also holds; None if `first`
+    has none to compare."""
     limit = min(
         (float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes),
         default=_HASHES,

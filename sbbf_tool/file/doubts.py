@@ -1,4 +1,5 @@
-"""The doubts in what a file states of a column chunk: what it, or another part of the table, may contradict excludes nothing."""
+"""The doubts in what a file states of a column chunk: what it, or another part of the table, may
+contradict excludes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def doubt_of_chunk(
     file: ParquetFile, row_group: int, column: Column, values: Iterable[object]
 ) -> str | None:
-    """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of `values`; None if they may."""
+    """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of
+    `values`; None if they may."""
     if reason := file.encryption_of(row_group, column):
         return reason
     if (path := file.footer.elsewhere(row_group, column.index)) is not None:
@@ -32,9 +34,11 @@ def doubt_of_chunk(
 
 
 def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object]) -> str | None:
-    """Return why a stored column may not have its stored values for a reader: the folder states one of `values` for the same column.
+    """Return why a stored column may not have its stored values for a reader: the folder states one
+    of `values` for the same column.
 
-    Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of tables have no such folders.
+    Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of
+    tables have no such folders.
     """
     if (
         "=" not in file.name
@@ -52,7 +56,8 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
 
 
 def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str | None:
-    """Return why a leaf of a VARIANT may lack values that its rows have: only typed values are there, others are in a binary `value`."""
+    """Return why a leaf of a VARIANT may lack values that its rows have: only typed values are
+    there, others are in a binary `value`."""
     path = column.variant
     if not path:
         return None
@@ -65,14 +70,18 @@ def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str |
 
 
 def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:
-    """Return why a filter may exclude nothing, whatever its bits: its header is unknown, or the footer contradicts its length or place.
+    """Return why a filter may exclude nothing, whatever its bits: its header is unknown, or the
+    footer contradicts its length or place.
 
     `rules` reports the same as findings; a filter in doubt is neither folded nor counted as useful.
     """
     if stored.header.unsupported_reason:
         return stored.header.unsupported_reason
     if stored.place.length not in (None, stored.length):
-        return f"the footer states {stored.place.length:,} bytes for it, but its header and bitset take {stored.length:,}"
+        return (
+            f"the footer states {stored.place.length:,} bytes for it, but its header and "
+            f"bitset take {stored.length:,}"
+        )
     from sbbf_tool.file.layout import shares_bytes
 
     return "it shares bytes with other contents of the file" if shares_bytes(file, stored) else None

@@ -1,8 +1,10 @@
-"""Filters of the format's drafts: how to determine the dialect of a filter from the values of its column, and how to query the filter.
+"""Filters of the format's drafts: how to determine the dialect of a filter from the values of its
+column, and how to query the filter.
 
-The header of a draft fits several dialects (`parquet.draft_headers`). A dialect that excludes a stored value is refuted for certain, so
-a filter follows the only dialect that holds every value of a sample. This module does not decide whether rows may be skipped by a
-filter: the caller that names the dialect decides that.
+The header of a draft fits several dialects (`parquet.draft_headers`). A dialect that excludes a
+stored value is refuted for certain, so a filter follows the only dialect that holds every value of
+a sample. This module does not decide whether rows may be skipped by a filter: the caller that names
+the dialect decides that.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
 
 
 def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
-    """Return the filter as a filter of this dialect; None if its header does not fit the dialect."""
+    """Return the filter as a filter of this dialect; None if its header does not fit the
+    dialect."""
     if not stored.header.readings:
         return (
             stored
@@ -58,7 +61,8 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
 
 
 def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
-    """Return the filter in the only dialect that fits its header and holds values of its own column chunk.
+    """Return the filter in the only dialect that fits its header and holds values of its own column
+    chunk.
 
     None if no dialect does, or several do, or if those values cannot be read.
     """
@@ -84,7 +88,8 @@ def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | No
 
 
 def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
-    """Return whether the filter holds a value. If the dialect gives all values one hash, the filter must hold no other hash.
+    """Return whether the filter holds a value. If the dialect gives all values one hash, the filter
+    must hold no other hash.
 
     One hash alone may match by chance.
     """
@@ -96,9 +101,11 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
 def in_dialect(
     file: ParquetFile, stored: StoredFilter, dialect: Dialect
 ) -> tuple[StoredFilter, Hasher | None, str | None]:
-    """Return the filter as a filter of this dialect, its hasher (None for a filter of the released format), and why it must not be queried.
+    """Return the filter as a filter of this dialect, its hasher (None for a filter of the released
+    format), and why it must not be queried.
 
-    It must not be queried if its header is of another dialect, or if values of its column, which are read to check this, contradict it.
+    It must not be queried if its header is of another dialect, or if values of its column, which
+    are read to check this, contradict it.
     """
     # The drafts did not define encryption.
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
@@ -121,7 +128,8 @@ def in_dialect(
         return (
             draft_filter,
             hasher,
-            f"no value of the column can be read to verify that the filter is of {dialect.name}: {error.message}",
+            f"no value of the column can be read to verify that the filter is of {dialect.name}: "
+            f"{error.message}",
         )
     is_refuted = not all(holds(bloom, hasher, plain) for plain in sample)
     return (

@@ -1,8 +1,9 @@
-"""The answers of the filters of row groups for the values of a question: the one decision for every command, Spark and the data source.
+"""The answers of the filters of row groups for the values of a question: the one decision for every
+command, Spark and the data source.
 
-For many values they are bitmaps: bit i, counted from the lowest bit of the first byte, stands for value i. Bytes after the last set bit may
-be missing. A bitmap takes an eighth of a byte per value: the answers of 30 filters for a million values take 4 MB, however many of the
-values may be stored.
+For many values they are bitmaps: bit i, counted from the lowest bit of the first byte, stands for
+value i. Bytes after the last set bit may be missing. A bitmap takes an eighth of a byte per value:
+the answers of 30 filters for a million values take 4 MB, however many of the values may be stored.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 # Reading a whole bitset costs about as much as this many reads of one block.
 _BLOCKS_PER_BITSET_READ = 64
 _MANY_HASHES = 1024
-"""For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
+"""For more hashes than this the whole bitset is read: counting the selected blocks would cost more
+than it saves."""
 EMPTY_FILTER = "the filter is empty, but the column chunk has values"
 """Why there is no answer for a row group that query engines skip all the same."""
 _EMPTY_BLOCK = bytes(BLOCK_BYTES)
@@ -53,7 +55,8 @@ def by_filter(
     candidates: Candidates,
     dialect: Dialect | None = None,
 ) -> BulkAnswer:
-    """Query one row group's filter for these candidates; in `dialect` if the filter follows that dialect."""
+    """Query one row group's filter for these candidates; in `dialect` if the filter follows that
+    dialect."""
     reason = doubt_of_chunk(file, row_group, question.column, question.values)
     stored = None if reason else file.stored_filter(row_group, question.column)
     if stored is not None:
@@ -82,7 +85,8 @@ def by_filter(
 def expect_filters(
     file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
 ) -> None:
-    """Announce that the filters of these row groups will be queried, each for its candidates: see `Source.prefetch`."""
+    """Announce that the filters of these row groups will be queried, each for its candidates: see
+    `Source.prefetch`."""
     file.expect_filters(
         [question.column],
         also=_likely_blocks(file, question, by_row_group),
@@ -94,7 +98,8 @@ def expect_filters(
 def _likely_blocks(
     file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
 ) -> Iterator[tuple[int, int]]:
-    """Predict the ranges to read from the recorded lengths of the filters, so that most probes need one round trip."""
+    """Predict the ranges to read from the recorded lengths of the filters, so that most probes need
+    one round trip."""
     column = question.column
     for row_group, candidates in by_row_group.items():
         hashes = question.hashes_in(candidates)[0]
@@ -145,9 +150,11 @@ def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
 
 
 def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tuple[bytes, bool]:
-    """Return 1 for each hash that the filter may hold, otherwise 0; and whether the filter is empty, which excludes every value.
+    """Return 1 for each hash that the filter may hold, otherwise 0; and whether the filter is
+    empty, which excludes every value.
 
-    Read each block once, or the whole bitset if that is cheaper, and beyond that only if all blocks so far are zeros.
+    Read each block once, or the whole bitset if that is cheaper, and beyond that only if all blocks
+    so far are zeros.
     """
     if len(hashes) <= _MANY_HASHES:
         by_block: dict[int, list[int]] = {}
@@ -189,7 +196,8 @@ _NOT_ZERO = rb"[^\0]"
 
 
 def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
-    """Build the bitmap of the values that own a flag of 1: flag i, which is 0 or 1, belongs to value `owners[i]`."""
+    """Build the bitmap of the values that own a flag of 1: flag i, which is 0 or 1, belongs to
+    value `owners[i]`."""
     if 1 not in flags:
         return b""
     if not isinstance(owners, range):
@@ -238,7 +246,8 @@ def positions(bitmap: bytes) -> Iterator[int]:
 
 
 def iterate(bitmaps: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have it. Memory holds one block of values."""
+    """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have
+    it. Memory holds one block of values."""
     for start in range(0, max((len(bitmap) for _, bitmap in bitmaps), default=0), _BLOCK_BYTES):
         numbers: dict[int, list[int]] = {}
         for number, bitmap in bitmaps:

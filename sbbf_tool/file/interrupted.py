@@ -1,6 +1,8 @@
-"""An unfinished append: commands that change the file undo it; where a file cannot be opened, the error names it.
+"""An unfinished append: commands that change the file undo it; where a file cannot be opened, the
+error names it.
 
-The storage package knows the journal of such an append but not the footer format; this module combines the two.
+The storage package knows the journal of such an append but not the footer format; this module
+combines the two.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 def undo(
     name: str, target: str, ring: KeyRing | None, dry_run: bool = False
 ) -> tuple[list[str], int | None]:
-    """Undo an interrupted append to a file, and remove temporary files of killed commands beside it.
+    """Undo an interrupted append to a file, and remove temporary files of killed commands beside
+    it.
 
-    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and returns the length of
-    the real run. Raises ChangedError if the append is still running, WriteError, and RefusedError if the file would have to change although
-    the result is written to another `target`, or if its journal cannot be trusted.
+    Returns warnings as text, and the length that the file was truncated to, or None. A dry run
+    changes nothing, and returns the length of the real run. Raises ChangedError if the append is
+    still running, WriteError, and RefusedError if the file would have to change although the result
+    is written to another `target`, or if its journal cannot be trusted.
     """
     changes, warnings, length = target == name and not dry_run, [], None
     try:
@@ -40,7 +44,8 @@ def undo(
         warnings.append(str(error))
     if length is not None and dry_run:
         warnings.append(
-            f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append"
+            f"{name}: an append to it was not finished: the next command that changes it, such "
+            "as repair, undoes the append"
         )
     elif length is not None and not changes:
         hint = "repair the file in place first"
@@ -51,7 +56,8 @@ def undo(
         )
     elif length is not None:
         warnings.append(
-            f"{name}: an append to the file had been interrupted; the file was truncated to {length:,} bytes"
+            f"{name}: an append to the file had been interrupted; the file was truncated to "
+            f"{length:,} bytes"
         )
         log.info(
             "undid an interrupted append to %s: %s", redact(name), format_count(length, "byte")
@@ -83,7 +89,8 @@ def parse_stored_footer(
 
 
 def explain(error: UnreadableError, name: str) -> None:
-    """Add to the error of an unreadable file that an unfinished append is the reason, if that is the case."""
+    """Add to the error of an unreadable file that an unfinished append is the reason, if that is
+    the case."""
     try:
         length = places.recover(name, partial(ensure_footer, None), changes=False)
     except ChangedError as running:

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from sbbf_tool.encryption.keys import KeyService, KmsClient
 
     KeysLike: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
-    """What `Keys.of` accepts: `Keys`, a mapping as in a keys file (keys may be bytes), a function that returns a key, or a KMS client."""
+    """What `Keys.of` accepts: `Keys`, a mapping as in a keys file (keys may be bytes), a function
+    that returns a key, or a KMS client."""
 
 _FILE_VARIABLE, _JSON_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
 _MAX_BYTES = 8 << 20
 
 
 def read_keys(path: str | None) -> Keys | None:
-    """Read the keys in this file, or by default those that the environment names or holds; None without keys. Raises UsageError."""
+    """Read the keys in this file, or by default those that the environment names or holds; None
+    without keys. Raises UsageError."""
     if path is None:
         path = os.environ.get(_FILE_VARIABLE) or None
     if path is not None:
@@ -36,7 +38,8 @@ def read_keys(path: str | None) -> Keys | None:
 
 
 def exposure_of(path: str) -> str | None:
-    """Return which other users may read this keys file, and what to do; None if no other user may, or if it is not a regular file."""
+    """Return which other users may read this keys file, and what to do; None if no other user may,
+    or if it is not a regular file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -49,7 +52,10 @@ def exposure_of(path: str) -> str | None:
     if not stat.S_ISREG(status.st_mode) or not readers:
         return None
     mode = stat.S_IMODE(status.st_mode)
-    return f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 {quote_word(path)}"
+    return (
+        f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 "
+        f"{quote_word(path)}"
+    )
 
 
 def _read_file(path: str) -> Keys:

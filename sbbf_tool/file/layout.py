@@ -1,8 +1,9 @@
 """The purpose of each byte range of a file, and the ranges without a purpose.
 
-A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, or a filter to which the
-footer no longer refers), or belong to another tool, which may find them through a key-value entry. Known leftovers may be dropped; other
-bytes are never dropped.
+A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a
+superseded footer, or a filter to which the footer no longer refers), or belong to another tool,
+which may find them through a key-value entry. Known leftovers may be dropped; other bytes are never
+dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from sbbf_tool.parquet.structs import read_prefix
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 PAGES = "pages"
 METADATA_COPY = "column metadata"
-"""A copy of a chunk's `ColumnMetaData`, to which `ColumnChunk.file_offset` refers: Polars and older writers store one after each chunk."""
+"""A copy of a chunk's `ColumnMetaData`, to which `ColumnChunk.file_offset` refers: Polars and older
+writers store one after each chunk."""
 
 _MAGICS = b"PAR"  # the common prefix of both magics
 # Only this much of a gap is searched for leftovers, however large the gap is.
@@ -48,7 +50,8 @@ class Range(NamedTuple):
 
 
 def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
-    """Return, in order, the ranges before the footer to which neither the footer nor these filters refer, each with its likely content.
+    """Return, in order, the ranges before the footer to which neither the footer nor these filters
+    refer, each with its likely content.
 
     A filter whose key is missing counts as referenced if the footer states its length.
     """
@@ -60,7 +63,8 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
 
 def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
-    """Return, in order, the ranges before the footer that are neither pages nor page indexes nor these filters, with their content."""
+    """Return, in order, the ranges before the footer that are neither pages nor page indexes nor
+    these filters, with their content."""
     gaps = gaps_between(file, filters)
     copies = _metadata_copies(file.footer) if gaps else {}
     return [unused_range for gap in gaps for unused_range in _classify(file, *gap, copies)]
@@ -94,7 +98,8 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
     for at, (offset, data, dictionary, size) in enumerate(
         zip(*footer.numbers(*names), strict=True)
     ):
-        # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is after the pages.
+        # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is
+        # after the pages.
         end_of_pages = (dictionary if 0 < dictionary < data else data) + max(0, size)
         copies[offset] = copies[end_of_pages] = divmod(at, len(footer.columns))
     return copies
@@ -106,14 +111,16 @@ def end_of_data(footer: Footer) -> int:
 
 
 def shares_bytes(file: ParquetFile, stored: StoredFilter) -> bool:
-    """Return whether a filter shares a byte with pages, page indexes or other filters, whose lengths the footer states."""
+    """Return whether a filter shares a byte with pages, page indexes or other filters, whose
+    lengths the footer states."""
     if file.ranges is None:
         file.ranges = StatedRanges(file.footer)
     return bool(file.ranges.shared_with(file, stored))
 
 
 class StatedRanges:
-    """The pages and page indexes of a file, and its filters as the footer states them, by position."""
+    """The pages and page indexes of a file, and its filters as the footer states them, by
+    position."""
 
     def __init__(self, footer: Footer) -> None:
         self._pages = sorted(_owned(footer))
@@ -126,7 +133,8 @@ class StatedRanges:
         self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
 
     def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
-        """Return whether another range shares a byte with a filter; of a filter before it without a stated length, read the header."""
+        """Return whether another range shares a byte with a filter; of a filter before it without a
+        stated length, read the header."""
         start, end = stored.place.offset, stored.end
         at = bisect_left(self._pages, (end,))
         if at and self._page_ends[at - 1] > start:
@@ -160,7 +168,8 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
 
 
 class _Part(NamedTuple):
-    """One kind of parts of column chunks: first byte and length in each chunk, row group by row group; 0 where there is none."""
+    """One kind of parts of column chunks: first byte and length in each chunk, row group by row
+    group; 0 where there is none."""
 
     kind: str
     starts: Sequence[int]
@@ -168,7 +177,8 @@ class _Part(NamedTuple):
 
 
 def _parts(footer: Footer) -> list[_Part]:
-    """List pages and page indexes of every chunk that are in this file, as the footer states them unencrypted."""
+    """List pages and page indexes of every chunk that are in this file, as the footer states them
+    unencrypted."""
     data, dictionary, index, lengths, paths, *indexes = footer.numbers(
         *(
             "data_page_offset",
@@ -206,7 +216,8 @@ def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
 
 
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
-    """Return the distance from filter to pages for each chunk, by number, that has its filter before its pages."""
+    """Return the distance from filter to pages for each chunk, by number, that has its filter
+    before its pages."""
     offsets, *_ = footer.numbers(
         "bloom_filter_offset", "bloom_filter_length", "file_path"
     )  # as for the places of filters: read once
@@ -257,11 +268,13 @@ def owned_ranges(footer: Footer) -> Iterator[Range]:
 def _without_leading_filters(
     footer: Footer, ranges: list[Range], leading_bytes: dict[tuple[int, int], int]
 ) -> Iterator[Range]:
-    """Shorten the pages of chunks whose `total_compressed_size` includes the filter before their first page.
+    """Shorten the pages of chunks whose `total_compressed_size` includes the filter before their
+    first page.
 
-    The first draft has the filter at the beginning of its column chunk, as a page. `leading_bytes` is the distance from filter to pages,
-    by row group and column. The size includes the filter if the pages would otherwise reach into the next contents by at most that many
-    bytes. This then holds for all such chunks of the file, and for those whose filter was removed later.
+    The first draft has the filter at the beginning of its column chunk, as a page. `leading_bytes`
+    is the distance from filter to pages, by row group and column. The size includes the filter if
+    the pages would otherwise reach into the next contents by at most that many bytes. This then
+    holds for all such chunks of the file, and for those whose filter was removed later.
     """
     pages = {(owned.row_group, owned.column): owned for owned in ranges if owned.kind == PAGES}
     offsets = (pages[key].start - distance for key, distance in leading_bytes.items())
@@ -334,7 +347,8 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
 
 
 def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    """Return the footer that starts here, with length word and magic; the length word distinguishes it from bytes that look alike."""
+    """Return the footer that starts here, with length word and magic; the length word distinguishes
+    it from bytes that look alike."""
     # Most footers are short, and most gaps hold several, so the window grows only as far as needed.
     for size in _SEARCH_WINDOWS:
         window = file.source.read(start, min(end - start, size))

@@ -1,8 +1,10 @@
-"""The membership check: a filter is queried for every stored value of its column chunk, and for keys that the chunk does not hold.
+"""The membership check: a filter is queried for every stored value of its column chunk, and for
+keys that the chunk does not hold.
 
-The keys that measure the false-positive rate are random values of the column's own width, not random hashes. So the whole path from a
-value to its bits is measured, and agreement with the estimate, which is computed from the bits alone, is meaningful. A column with few
-possible values may hold some of the keys; those keys are omitted.
+The keys that measure the false-positive rate are random values of the column's own width, not
+random hashes. So the whole path from a value to its bits is measured, and agreement with the
+estimate, which is computed from the bits alone, is meaningful. A column with few possible values
+may hold some of the keys; those keys are omitted.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 ABSENT_KEYS = 1 << 14
 _MAX_KEY_BYTES = 16 << 20
 _KEY_BYTES_OF_TEXT = 16
-# Random keys of at least this many bytes count as absent: with a billion values of 8 bytes, the chance that one is stored is about 1e-6.
+# Random keys of at least this many bytes count as absent: with a billion values of 8 bytes, the
+# chance that one is stored is about 1e-6.
 _COLLISION_FREE_BYTES = 8
 _FPP_OF_KEYS = 0.001
 _EXAMPLES = 3
@@ -44,7 +47,8 @@ _EXAMPLES = 3
 def verify_filter(
     file: ParquetFile, stored: StoredFilter, bloom: BloomFilter
 ) -> FilterVerification:
-    """Check one filter, whose bitset is `bloom`; if the chunk's pages cannot be decoded, `problem` states the reason.
+    """Check one filter, whose bitset is `bloom`; if the chunk's pages cannot be decoded, `problem`
+    states the reason.
 
     A draft's filter is queried in its own dialect if the values determine the dialect.
     """
@@ -117,8 +121,9 @@ class _Tally:
     def holds_all(self, file: ParquetFile, row_group: int) -> bool:
         """Query the filter for the hashes of a chunk's pages, which pyarrow then need not decode.
 
-        Return False if they do not suffice: the filter or the statistics exclude one of them, which may be an unused entry of a dictionary,
-        or pyarrow is needed to know that the pages were read correctly (`cross_check`).
+        Return False if they do not suffice: the filter or the statistics exclude one of them, which
+        may be an unused entry of a dictionary, or pyarrow is needed to know that the pages were
+        read correctly (`cross_check`).
         """
         check = StatisticsCheck(file.footer, row_group, self._column)
         if (
@@ -140,7 +145,8 @@ class _Tally:
         return not check.contradictions(values.count)
 
     def decode(self, file: ParquetFile, row_group: int) -> tuple[str, ...]:
-        """Query the filter for all values of a chunk, and return the statistics that they contradict."""
+        """Query the filter for all values of a chunk, and return the statistics that they
+        contradict."""
         from sbbf_tool.parquet.values import read_chunk
 
         self.values, check = 0, StatisticsCheck(file.footer, row_group, self._column)
@@ -184,7 +190,8 @@ class _Tally:
         )
 
     def _mark_keys(self, found: memoryview) -> None:
-        """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a fraction of the time of a search."""
+        """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a
+        fraction of the time of a search."""
         if self._column.width is None or self._column.width >= _COLLISION_FREE_BYTES:
             return
         hashes = np.frombuffer(found, np.uint64)[
@@ -194,7 +201,8 @@ class _Tally:
         self._stored_keys[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
-        """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only two values."""
+        """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only
+        two values."""
         return (
             self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
         )

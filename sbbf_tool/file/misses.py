@@ -1,7 +1,9 @@
-"""The causes of false negatives: what a writer may have hashed instead of the values, or where it may have put the hashes.
+"""The causes of false negatives: what a writer may have hashed instead of the values, or where it
+may have put the hashes.
 
-Each hypothesis is one row of a table and queries the filter in its own way. It explains the false negatives if it finds every value of a
-sample, and if that many hits are unlikely by chance. A new hypothesis is one more row.
+Each hypothesis is one row of a table and queries the filter in its own way. It explains the false
+negatives if it finds every value of a sample, and if that many hits are unlikely by chance. A new
+hypothesis is one more row.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _MAX_CHANCE = 1e-3
 
 
 class Cause(NamedTuple):
-    """A possible cause. `holds_value` returns whether the filter holds a value (plain bytes) in the way that `explanation` describes."""
+    """A possible cause. `holds_value` returns whether the filter holds a value (plain bytes) in the
+    way that `explanation` describes."""
 
     name: str
     explanation: str
@@ -37,7 +40,8 @@ class Cause(NamedTuple):
 
 
 def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]) -> Cause | None:
-    """Return the first hypothesis that explains these false negatives (at least one is given); None if no hypothesis does."""
+    """Return the first hypothesis that explains these false negatives (at least one is given); None
+    if no hypothesis does."""
     if not bloom.bits_set:
         return Cause(EMPTY, "no bit is set: no value was inserted", lambda *_: False)
     if bloom.fpp ** len(false_negatives) * len(CAUSES) > _MAX_CHANCE:
@@ -55,7 +59,8 @@ def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]
 # --- Hashed values that are not the plain bytes ---
 
 Form = Callable[[Column, bytes], bytes | None]
-"""Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None if the form does not apply."""
+"""Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None
+if the form does not apply."""
 
 
 def _holds_form(form: Form, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
@@ -79,7 +84,8 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
 
 
 def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
-    """Return the JavaScript text of a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
+    """Return the JavaScript text of a FLOAT that was a shorter number before it was stored: 0.1,
+    not 0.10000000149011612."""
     return (
         _javascript_number(float(literals.format_plain(column, plain))).encode()
         if column.physical == "FLOAT"
@@ -88,7 +94,8 @@ def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
 
 
 def _javascript_number(number: float) -> str:
-    """Format a number like ECMAScript's Number::toString: shortest digits, with an exponent from 1e21 up and from 1e-7 down."""
+    """Format a number like ECMAScript's Number::toString: shortest digits, with an exponent from
+    1e21 up and from 1e-7 down."""
     from decimal import Decimal
 
     if number != number or number in (float("inf"), float("-inf")):
@@ -143,12 +150,14 @@ def _decimal(
 
 
 def _holds_in_dialect(dialect: Dialect, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-    """Query for a value that is hashed and stored as in a draft of the format, whatever the header states."""
+    """Query for a value that is hashed and stored as in a draft of the format, whatever the header
+    states."""
     return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
 
 
 def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-    """Query the first part of the bitset only, as if the header stated `divisor` times too many bytes."""
+    """Query the first part of the bitset only, as if the header stated `divisor` times too many
+    bytes."""
     blocks = bloom.num_blocks // divisor
     return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(
         hash_value(plain)
@@ -202,7 +211,8 @@ def _list_causes() -> Iterator[Cause]:
         yield Cause(WIDTH, explanation, partial(_holds_form, form))
     explanation = "their block was selected by a remainder, as in a draft of the format"
     yield Cause(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
-    # One dialect for each remaining hash: the other dialects differ from these only in their headers.
+    # One dialect for each remaining hash: the other dialects differ from these only in their
+    # headers.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
         yield Cause(
             DRAFT,

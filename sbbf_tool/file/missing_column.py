@@ -1,8 +1,10 @@
-"""What is known of a column that the file does not have: the rows are null in it, or have the partition's value.
+"""What is known of a column that the file does not have: the rows are null in it, or have the
+partition's value.
 
-In a table, only its schema makes an absence certain. It is not if the table gives the column a default value, or if the file may have the
-column under another name. Of files outside of tables, the folder may state the value, and other names are those that differ by case or by
-what follows the first dot.
+In a table, only its schema makes an absence certain. It is not if the table gives the column a
+default value, or if the file may have the column under another name. Of files outside of tables,
+the folder may state the value, and other names are those that differ by case or by what follows the
+first dot.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class MissingColumn(NamedTuple):
     """Type of the value in a table that states it."""
 
     def answer(self, value: object) -> str:
-        """Return whether the rows may hold a value (text or a Python object; None is null): `absent`, `maybe` or `cannot say`."""
+        """Return whether the rows may hold a value (text or a Python object; None is null):
+        `absent`, `maybe` or `cannot say`."""
         if not self.is_certain:
             return CANNOT_SAY
         if value is None or (isinstance(value, str) and value.lower() == "null"):
@@ -89,8 +92,8 @@ def find_missing(
 ) -> MissingColumn | None:
     """Return what is known of a column that the file lacks; None if that is an error.
 
-    It is an error with `strict`, unless `name`, by which the file was opened, is that of a file in a table with a schema. `tables` caches
-    which folders are tables.
+    It is an error with `strict`, unless `name`, by which the file was opened, is that of a file in
+    a table with a schema. `tables` caches which folders are tables.
     """
     if isinstance(name, TableFile):
         return _find_in_table(file, name, column)
@@ -112,14 +115,18 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
                 return statement._replace(name=column)
     for similar_column in file.footer.columns:
         if similar_column.path[0].casefold() in names:
-            reason = f"the file does not have the column, but {similar_column.name}, which readers may take for it"
+            reason = (
+                f"the file does not have the column, but {similar_column.name}, which "
+                "readers may take for it"
+            )
             return MissingColumn(column, reason, is_certain=False)
     return MissingColumn(column, "the file does not have the column, so that all its rows are null")
 
 
 @lru_cache(maxsize=1024)
 def statement_of(folder: str, name: str) -> MissingColumn | None:
-    """Return what a folder states of a column, by its name in lower case. Cached, since the row groups of all files in it share it."""
+    """Return what a folder states of a column, by its name in lower case. Cached, since the row
+    groups of all files in it share it."""
     from sbbf_tool.file.partitions import doubtful_keys, partition_values
 
     for key, value in partition_values(f"{folder}/").items():
@@ -154,7 +161,8 @@ def _may_belong_to_table(file: ParquetFile, tables: TableFinder) -> bool:
 
 
 def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingColumn | None:
-    """Return what is known of a column that a file of a table lacks; None if the table has no schema."""
+    """Return what is known of a column that a file of a table lacks; None if the table has no
+    schema."""
     if not name.columns.table_paths:
         return None
     path = name.columns.path_of(column)
@@ -180,7 +188,8 @@ def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingCo
 
 
 def _may_be_equal(stored: str, value: object) -> bool:
-    """Return whether a partition value, as text of an unknown type, may equal a value; False is certain."""
+    """Return whether a partition value, as text of an unknown type, may equal a value; False is
+    certain."""
     if isinstance(value, date):
         value = value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
@@ -209,7 +218,8 @@ def _may_be_equal(stored: str, value: object) -> bool:
 
 
 def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
-    """Return whether a partition value of a table may equal a value; False is certain. Raises UsageError if the type has no such value."""
+    """Return whether a partition value of a table may equal a value; False is certain. Raises
+    UsageError if the type has no such value."""
     from sbbf_tool.file.partitions import parse_value
 
     text = (
@@ -230,7 +240,8 @@ def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> b
         type_name.lower().startswith("timestamp")
         and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))
     ):
-        # Bytes have several forms as text, and a reader may take a timestamp without a zone for local time.
+        # Bytes have several forms as text, and a reader may take a timestamp without a zone for
+        # local time.
         return True
     if type_name.lower().startswith(("float", "double", "real")):
         return _may_be_equal(stored, text)

@@ -1,11 +1,14 @@
-"""The bytes that this package wrote at the end of a file: filters and footers after the footer from before its first change.
+"""The bytes that this package wrote at the end of a file: filters and footers after the footer from
+before its first change.
 
     | pages | first footer | filters | footer | filters | footer |
                            ^ start of the own tail
 
-There is no record of the changes. They are verified instead, from the last footer back: what precedes a footer must be filters to which
-it refers, with the headers that this package writes, one after the other, and before these another footer of the same file, which differs
-from it only in filters. Bytes that are anything else are not part of the tail, and every reference of the last footer to them stays valid.
+There is no record of the changes. They are verified instead, from the last footer back: what
+precedes a footer must be filters to which it refers, with the headers that this package writes, one
+after the other, and before these another footer of the same file, which differs from it only in
+filters. Bytes that are anything else are not part of the tail, and every reference of the last
+footer to them stays valid.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ _WINDOW = 1 << 20
 
 
 class OwnTail(NamedTuple):
-    """The tail of a file: its first byte, which is the end of the file if there is no tail, and the filters in it that are in use."""
+    """The tail of a file: its first byte, which is the end of the file if there is no tail, and the
+    filters in it that are in use."""
 
     start: int
     filters: Mapping[ChunkKey, FilterPlace]
@@ -40,7 +44,8 @@ class Addition(NamedTuple):
 
 
 def find_own_tail(file: ParquetFile) -> OwnTail:
-    """Find the tail of a file; all of it can be dropped with its filters, and the footer before it describes the same data."""
+    """Find the tail of a file; all of it can be dropped with its filters, and the footer before it
+    describes the same data."""
     footer = file.footer
     if footer.has_locked_chunks():
         # Their references are unknown.
@@ -52,19 +57,22 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     filters = {
         key: place for key, place in footer.filter_places().items() if place.offset >= first.start
     }
-    # A footer may state another length than the one before: then it is unknown which bytes readers need.
+    # A footer may state another length than the one before: then it is unknown which bytes readers
+    # need.
     if not filters.items() <= own_places:
         return OwnTail(footer.end, {})
     return OwnTail(first.end, filters)
 
 
 def last_addition(file: ParquetFile) -> Addition | None:
-    """Return what the last change by this package added, if the footer before it describes the same data; otherwise None."""
+    """Return what the last change by this package added, if the footer before it describes the same
+    data; otherwise None."""
     return None if file.footer.has_locked_chunks() else _own_addition(file, file.footer)
 
 
 def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
-    """Return what ends at this footer if this package added it to the data of the file; otherwise None."""
+    """Return what ends at this footer if this package added it to the data of the file; otherwise
+    None."""
     addition = addition_of(file, footer)
     is_own = (
         addition is not None
@@ -75,7 +83,8 @@ def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
 
 
 def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
-    """Return the filters that end at this footer without gaps, and the footer that ends where they begin; None if none ends there.
+    """Return the filters that end at this footer without gaps, and the footer that ends where they
+    begin; None if none ends there.
 
     The two footers may describe different data: the caller compares them.
     """
@@ -99,7 +108,8 @@ def footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
 
 
 def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
-    """Return whether a footer differs from the one before only in filters, and all new filters are the ones between the two."""
+    """Return whether a footer differs from the one before only in filters, and all new filters are
+    the ones between the two."""
     before = addition.before
     old_places = before.filter_places()
     for key, place in footer.filter_places().items():
@@ -120,7 +130,8 @@ def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
 
 
 def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
-    """Return whether each filter has the header that this package writes; a header that is encrypted is not compared."""
+    """Return whether each filter has the header that this package writes; a header that is
+    encrypted is not compared."""
     plain = [place for key, place in filters.items() if not file.has_key(*key)]
     file.source.prefetch((place.offset, min(HEADER_GUESS, place.length or 0)) for place in plain)
     for place in plain:
@@ -137,7 +148,8 @@ def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace])
 
 
 def hash_end(source: Source, end: int) -> str:
-    """Hash the footer that ends at `end`, with its length word, and at least the last 64 bytes, as far as there are so many."""
+    """Hash the footer that ends at `end`, with its length word, and at least the last 64 bytes, as
+    far as there are so many."""
     tail = source.read(max(0, end - TAIL_BYTES), min(end, TAIL_BYTES))
     has_footer = len(tail) == TAIL_BYTES and tail[-len(MAGIC) :] in (MAGIC, MAGIC_ENCRYPTED)
     length = int.from_bytes(tail[: -len(MAGIC)], "little") + TAIL_BYTES if has_footer else 0

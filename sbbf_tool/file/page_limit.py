@@ -1,7 +1,8 @@
-"""The limit `max_page_bytes` as a value: the largest uncompressed size that a page of a file may state.
+"""The limit `max_page_bytes` as a value: the largest uncompressed size that a page of a file may
+state.
 
-Valid pages grow by a factor of less than 1,000 when they are decompressed, and few are larger than a megabyte. A page that states more
-bytes than the limit is not decompressed.
+Valid pages grow by a factor of less than 1,000 when they are decompressed, and few are larger than
+a megabyte. A page that states more bytes than the limit is not decompressed.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ _USUAL_BYTES = 256 << 20
 _USUAL_RATIO = 1000
 _SHARE_OF_MEMORY = 4
 _ALWAYS_READ = 2 << 20
-"""More than the usual size of a page, or of a dictionary; every machine has enough memory for one."""
+"""More than the usual size of a page, or of a dictionary; every machine has enough memory for
+one."""
 
 
 class PageLimit(Frozen):
-    """The limit with which an operation opens files; it can be sent to other processes and machines. Raises UsageError below 1."""
+    """The limit with which an operation opens files; it can be sent to other processes and
+    machines. Raises UsageError below 1."""
 
     max_page_bytes: int | None = None
-    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, but at most a worker's share of memory."""
+    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, but
+    at most a worker's share of memory."""
     jobs: int | None = None
-    """Workers that share the memory of the machine; None stands for the cores of the machine that reads."""
+    """Workers that share the memory of the machine; None stands for the cores of the machine that
+    reads."""
 
     def ensure_valid(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
@@ -40,20 +45,23 @@ class PageLimit(Frozen):
         return value if isinstance(value, PageLimit) else cls(value, jobs)
 
     def bytes_of(self, stored: int) -> int:
-        """Return the bytes that a page of `stored` compressed bytes may decompress to, on this machine."""
+        """Return the bytes that a page of `stored` compressed bytes may decompress to, on this
+        machine."""
         if self.max_page_bytes is not None:
             return self.max_page_bytes
         share = memory_bytes() // _SHARE_OF_MEMORY // max(1, self.jobs or os.cpu_count() or 1)
         return max(_ALWAYS_READ, min(max(_USUAL_BYTES, _USUAL_RATIO * stored), share))
 
     def ensure(self, stored: int, plain: int) -> None:
-        """Check a page with these numbers of compressed and uncompressed bytes. Raises OversizedPageError."""
+        """Check a page with these numbers of compressed and uncompressed bytes. Raises
+        OversizedPageError."""
         larger = max(stored, plain)
         if larger <= _ALWAYS_READ and self.max_page_bytes is None:
             return
         if larger > (limit := self.bytes_of(stored)):
             raise OversizedPageError(
-                f"its page of {stored:,} bytes states {plain:,} uncompressed bytes; the limit is {limit:,}",
+                f"its page of {stored:,} bytes states {plain:,} uncompressed bytes; the limit is "
+                f"{limit:,}",
                 hint=f"if you trust the file, allow pages of {larger:,} bytes",
             )
 

@@ -15,9 +15,11 @@ _Answer = TypeVar("_Answer")
 def in_parallel(
     work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None
 ) -> dict[ChunkKey, _Answer]:
-    """Apply `work` to every key, `jobs` concurrently (None: one per core); return the results in the order of the keys.
+    """Apply `work` to every key, `jobs` concurrently (None: one per core); return the results in
+    the order of the keys.
 
-    The work runs in threads: decoding, hashing and inserting let other threads run. After the first error no further key is started.
+    The work runs in threads: decoding, hashing and inserting let other threads run. After the first
+    error no further key is started.
     """
     key_list = list(keys)
     workers = min(len(key_list), max(1, jobs if jobs is not None else os.cpu_count() or 1))

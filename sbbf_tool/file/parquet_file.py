@@ -1,7 +1,8 @@
-"""A Parquet file that an operation works on: a source of bytes, a parsed footer, and the places of its filters.
+"""A Parquet file that an operation works on: a source of bytes, a parsed footer, and the places of
+its filters.
 
-The parquet package knows bytes but not their origin; the storage package knows files but not their content. This module combines them,
-and adds the file's name to the errors of the parquet package.
+The parquet package knows bytes but not their origin; the storage package knows files but not their
+content. This module combines them, and adds the file's name to the errors of the parquet package.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from sbbf_tool.reports.rows import NOT_APPLICABLE, NamedColumn
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import PlannedSource, Source
 
-# Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
+# Most files are not encrypted, and commands start faster without the modules about keys, so these
+# are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
@@ -127,10 +129,11 @@ class ParquetFile:
         max_page_bytes: MaxPageBytes = None,
         reuse: Reuse | None = None,
     ) -> ParquetFile:
-        """Open a file. Raises UnreadableError, and LockedError if the footer is encrypted and its key is not among `keys`.
+        """Open a file. Raises UnreadableError, and LockedError if the footer is encrypted and its
+        key is not among `keys`.
 
-        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError. The columns of a
-        `TableFile` have their names in the table.
+        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises
+        OversizedPageError. The columns of a `TableFile` have their names in the table.
         """
         names = path.columns if isinstance(path, TableFile) else None
         file = cls.of(places.open_source(path), keys, max_page_bytes, reuse, names)
@@ -146,7 +149,8 @@ class ParquetFile:
         reuse: Reuse | None = None,
         names: ColumnNames | None = None,
     ) -> ParquetFile:
-        """Open the file of a source. The source is closed with the file, or immediately on an error."""
+        """Open the file of a source. The source is closed with the file, or immediately on an
+        error."""
         try:
             file = cls(
                 source,
@@ -189,10 +193,12 @@ class ParquetFile:
         )
 
     def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
-        """Return the columns with these names, each once, or all columns if `names` is empty. Raises UsageError.
+        """Return the columns with these names, each once, or all columns if `names` is empty.
+        Raises UsageError.
 
-        Names that a file of a table does not have are left out, because the table does, and, unless `strict`, those that any other file
-        does not have; NotApplicableError if it has none of them.
+        Names that a file of a table does not have are left out, because the table does, and, unless
+        `strict`, those that any other file does not have; NotApplicableError if it has none of
+        them.
         """
         columns: dict[int, Column] = {}
         missing, errors = [], []
@@ -216,7 +222,8 @@ class ParquetFile:
         return list(columns.values()) or list(self.footer.columns)
 
     def name_columns(self, names: Iterable[str]) -> tuple[NamedColumn, ...]:
-        """Describe what the file has under each of these names. Raises UsageError for a name with several meanings."""
+        """Describe what the file has under each of these names. Raises UsageError for a name with
+        several meanings."""
 
         def name_column(name: str) -> NamedColumn:
             try:
@@ -242,19 +249,22 @@ class ParquetFile:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
+        """The fingerprint of length and footer. A rewritten file, or a file with filters of another
+        pipeline, has another footer."""
         import hashlib
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
 
     def parse_copy(self, source: Source) -> ParquetFile:
-        """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
+        """Open a new version of this file, with its keys and the same names of columns. The caller
+        closes the source."""
         return ParquetFile(
             source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name
         )
 
     def parse_footer_ending_at(self, end: int) -> Footer:
-        """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
+        """Parse the superseded footer that ended the file when it had `end` bytes. Raises
+        UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
         return parse_stored_footer(
             self.source.read(tail.start, tail.length), tail, self.ring, self._leaves
@@ -263,9 +273,11 @@ class ParquetFile:
     def stored_filter(
         self, row_group: int, column: Column, *, with_keys: bool = True
     ) -> StoredFilter | None:
-        """Return the filter of a chunk, or, without `with_keys`, that which a reader without keys finds; None if the footer refers to none.
+        """Return the filter of a chunk, or, without `with_keys`, that which a reader without keys
+        finds; None if the footer refers to none.
 
-        Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not what the writer encrypted.
+        Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not
+        what the writer encrypted.
         """
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
@@ -306,9 +318,11 @@ class ParquetFile:
         also: Iterable[tuple[int, int]] = (),
         row_groups: Sequence[int] | None = None,
     ) -> None:
-        """Announce reads of these columns' filters, and of the ranges in `also`; all are fetched concurrently.
+        """Announce reads of these columns' filters, and of the ranges in `also`; all are fetched
+        concurrently.
 
-        Filters are `whole`, or their first bytes, which are all of a small filter, or, with `headers_only`, their headers.
+        Filters are `whole`, or their first bytes, which are all of a small filter, or, with
+        `headers_only`, their headers.
         """
 
         def ranges() -> Iterator[tuple[int, int]]:
@@ -331,7 +345,8 @@ class ParquetFile:
     def _first_bytes(
         self, row_group: int, column: Column, place: FilterPlace, headers_only: bool
     ) -> int:
-        """Return how many bytes of a filter to fetch for its header or, unless `headers_only`, for a small filter as a whole."""
+        """Return how many bytes of a filter to fetch for its header or, unless `headers_only`, for
+        a small filter as a whole."""
         if headers_only and not self.is_encrypted(row_group, column):
             return predict_header_bytes(place.length)
         return min(
@@ -339,7 +354,8 @@ class ParquetFile:
         )
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
-        """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not what the writer encrypted."""
+        """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not
+        what the writer encrypted."""
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_encrypted:
             return data
@@ -347,13 +363,15 @@ class ParquetFile:
         column = self.footer.columns[stored.column]
         with self.locate_errors(
             lambda: (
-                f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"
+                f"column {column.name}, row group {stored.row_group}, filter at byte "
+                f"{stored.place.offset:,}"
             )
         ):
             return self._cipher.decrypt_bitset(stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
-        """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no filter from there ends by `end`."""
+        """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no
+        filter from there ends by `end`."""
         return (
             None
             if self._cipher is None
@@ -363,7 +381,8 @@ class ParquetFile:
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
     ) -> tuple[bytes | bytearray | memoryview, ...]:
-        """Return header and bitset as this file stores them for a chunk, encrypted or not. Raises RefusedError if a key is missing."""
+        """Return header and bitset as this file stores them for a chunk, encrypted or not. Raises
+        RefusedError if a key is missing."""
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
             raise LockedError(reason, hint="a plaintext filter would disclose its values")
@@ -372,7 +391,8 @@ class ParquetFile:
         return self._cipher.encrypt_filter((row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
-        """Return access to a chunk's pages, decrypted. Raises UnreadableError if they cannot be located, or if chunks share them."""
+        """Return access to a chunk's pages, decrypted. Raises UnreadableError if they cannot be
+        located, or if chunks share them."""
         self.footer.ensure_own_pages()
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
@@ -404,7 +424,8 @@ class ParquetFile:
         return self._cipher is not None and self._cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
-        """Return the warnings about key material that is stored beside this file and that a copy under another name would lack."""
+        """Return the warnings about key material that is stored beside this file and that a copy
+        under another name would lack."""
         mine, copied = key_material_path(self.name), key_material_path(target)
         if (
             self._cipher is None
@@ -428,7 +449,8 @@ class ParquetFile:
         return True
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
-        """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or the key is present."""
+        """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or
+        the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
         missing = (
@@ -443,12 +465,14 @@ class ParquetFile:
         )
 
     def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
-        """Return a context manager that adds this file and the place to errors of modules that know only bytes."""
+        """Return a context manager that adds this file and the place to errors of modules that know
+        only bytes."""
         return ErrorPlace(self.name, place)
 
 
 def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
-    """Return the key ring for the file with this name, or for one without a name; None without keys."""
+    """Return the key ring for the file with this name, or for one without a name; None without
+    keys."""
     if keys is None:
         return None
     from sbbf_tool.encryption.file_cipher import KeyRing
@@ -461,13 +485,15 @@ def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
 
 
 def key_material_path(path: str) -> str:
-    """Return the path where parquet-java stores the key material of a file if the material is not in the file."""
+    """Return the path where parquet-java stores the key material of a file if the material is not
+    in the file."""
     folder, base = os.path.split(path)
     return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
 
 
 def _material_beside(path: str) -> Callable[[str], bytes | None]:
-    """Build the look-up of key material that parquet-java stored beside a file; the first look-up reads it."""
+    """Build the look-up of key material that parquet-java stored beside a file; the first look-up
+    reads it."""
     beside = key_material_path(path)
 
     @cache

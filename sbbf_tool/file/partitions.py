@@ -1,9 +1,12 @@
-"""Partition predicates, such as `dt >= '2026-01-01' and region in ('eu', 'us')`, on files in Hive-style folders such as `dt=2026-01-31`.
+"""Partition predicates, such as `dt >= '2026-01-01' and region in ('eu', 'us')`, on files in
+Hive-style folders such as `dt=2026-01-31`.
 
-A table states the types of its partition columns, and values are compared as values of these types. Names of folders have no types: there,
-a value in quotes is compared as a string, which is correct for ISO 8601 dates, and a number as a number. The folder value
-`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. A key that occurs twice in a path, with different values, may have
-any of them: some readers take the first folder, others the last. Predicates are parsed, never executed as code.
+A table states the types of its partition columns, and values are compared as values of these types.
+Names of folders have no types: there, a value in quotes is compared as a string, which is correct
+for ISO 8601 dates, and a number as a number. The folder value `__HIVE_DEFAULT_PARTITION__` means
+NULL, for which no comparison is true. A key that occurs twice in a path, with different values, may
+have any of them: some readers take the first folder, others the last. Predicates are parsed, never
+executed as code.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _FOLDERS_REMEMBERED = 10_000
 
 
 class _Any(Enum):
-    """Every value: the file was written before the table had this partition column, or after, or its value cannot be compared."""
+    """Every value: the file was written before the table had this partition column, or after, or
+    its value cannot be compared."""
 
     ANY = "any"
 
@@ -47,10 +51,12 @@ class _Any(Enum):
 _ANY = _Any.ANY
 Values = Mapping[str, str | None]
 Types = Mapping[str, str]
-"""Types of partition columns, by name and in the words of the table format. A column without a type is compared as the literal is."""
+"""Types of partition columns, by name and in the words of the table format. A column without a type
+is compared as the literal is."""
 _Truth: TypeAlias = bool | _Any | None
 _Test = Callable[[Mapping[str, str | _Any | None], Types], _Truth]
-"""Function that returns true, false, None for unknown as in SQL, or `_ANY` if it depends on a value that the file may have."""
+"""Function that returns true, false, None for unknown as in SQL, or `_ANY` if it depends on a value
+that the file may have."""
 
 
 def _parse_number(text: str) -> tuple[bool, Decimal]:
@@ -86,13 +92,15 @@ _PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
     (re.compile("bool(ean)?"), _parse_boolean, "true or false"),
     (re.compile("uuid"), UUID, "a UUID"),
 )
-"""How values of a type are parsed so that they compare as in the type, and what they are; bytes and unknown types have no such form."""
+"""How values of a type are parsed so that they compare as in the type, and what they are; bytes and
+unknown types have no such form."""
 
 
 def parse_value(text: str, type_name: str) -> Any:
     """Parse a value of a partition column; equal values of the type are equal, and have its order.
 
-    Returns None for a type whose values have no certain form as text, such as binary. Raises UsageError for text that is no value.
+    Returns None for a type whose values have no certain form as text, such as binary. Raises
+    UsageError for text that is no value.
     """
     base = type_name.partition("(")[0].strip().lower()
     for pattern, parse, form in _PARSERS:
@@ -108,12 +116,14 @@ def parse_value(text: str, type_name: str) -> Any:
 
 
 def partition_values(path: str) -> dict[str, str | None]:
-    """Return the partition values in the folders of a path, such as `{"dt": "2026-01-31"}`; None for Hive's NULL."""
+    """Return the partition values in the folders of a path, such as `{"dt": "2026-01-31"}`; None
+    for Hive's NULL."""
     return dict(_folder_values(path))
 
 
 def doubtful_keys(path: str) -> set[str]:
-    """Return the names of partition columns to which folders of a path give different values, apart from case: `k=1/k=2`, `K=1/k=2`."""
+    """Return the names of partition columns to which folders of a path give different values, apart
+    from case: `k=1/k=2`, `K=1/k=2`."""
     values: dict[str, set[str | None]] = {}
     for name, value in _folder_values(path):
         values.setdefault(name.casefold(), set()).add(value)
@@ -135,7 +145,8 @@ class PathPredicate(Protocol):
 
     @property
     def is_choice(self) -> bool:
-        """Whether the user chose it for one run, so that another run of the same request may include the other files."""
+        """Whether the user chose it for one run, so that another run of the same request may
+        include the other files."""
 
     def accepts(self, path: str) -> bool:
         """Return whether the file is part of the run."""
@@ -143,11 +154,13 @@ class PathPredicate(Protocol):
     def accepts_values(
         self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED
     ) -> bool:
-        """Return whether files of a table with these partition values, and any of the columns `unknown`, are part of the run."""
+        """Return whether files of a table with these partition values, and any of the columns
+        `unknown`, are part of the run."""
 
 
 class Predicate:
-    """A parsed predicate. It is pickled as its text, and parsed again in other processes. Raises UsageError with the part that is wrong."""
+    """A parsed predicate. It is pickled as its text, and parsed again in other processes. Raises
+    UsageError with the part that is wrong."""
 
     is_choice = True
 
@@ -160,7 +173,8 @@ class Predicate:
         return Predicate, (self.text,)
 
     def accepts(self, path: str) -> bool:
-        """Return whether the predicate is true for a path. Raises UsageError if the path lacks a partition column of the predicate."""
+        """Return whether the predicate is true for a path. Raises UsageError if the path lacks a
+        partition column of the predicate."""
         folder = os.path.dirname(path)
         result = self._results.get(folder)
         if result is None:
@@ -175,9 +189,11 @@ class Predicate:
     def accepts_values(
         self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED
     ) -> bool:
-        """Return whether the predicate can be true for these partition values; the columns `unknown` may have any value.
+        """Return whether the predicate can be true for these partition values; the columns
+        `unknown` may have any value.
 
-        Raises UsageError if a column of the predicate is in neither, or if a literal is no value of its column's type.
+        Raises UsageError if a column of the predicate is in neither, or if a literal is no value of
+        its column's type.
         """
         try:
             return self._test(
@@ -193,7 +209,10 @@ class Predicate:
 
 class _Parser(Parser):
     name = "predicate"
-    hint = "write column = 'value', <, >=, IN (...), BETWEEN ... AND ..., IS NULL, joined by AND, OR, NOT and brackets"
+    hint = (
+        "write column = 'value', <, >=, IN (...), BETWEEN ... AND ..., IS NULL, joined by "
+        "AND, OR, NOT and brackets"
+    )
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""
         r"""|(?P<name>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"""

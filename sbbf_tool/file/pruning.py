@@ -1,8 +1,10 @@
-"""Which row groups may hold which of many values: the one decision for every command, for Python, Spark and the data source.
+"""Which row groups may hold which of many values: the one decision for every command, for Python,
+Spark and the data source.
 
-Four means exclude values, the cheapest first: min, max and null count select a slice of the sorted values; the filter is queried for this
-slice; without a usable filter, a dictionary that holds all values of the chunk and is small is read. What a file contradicts excludes
-nothing (`doubts`). `partitions` and `missing_column` answer for values that stand in folders and tables.
+Four means exclude values, the cheapest first: min, max and null count select a slice of the sorted
+values; the filter is queried for this slice; without a usable filter, a dictionary that holds all
+values of the chunk and is small is read. What a file contradicts excludes nothing (`doubts`).
+`partitions` and `missing_column` answer for values that stand in folders and tables.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ STATISTICS, DICTIONARY, FILTER = "statistics", "dictionary", "filter"
 _ONLY_NULLS = "all its values are null"
 _MAX_CHARACTERS = 40
 _SMALL_DICTIONARY = 1 << 20
-"""Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages beyond about as many."""
+"""Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages
+beyond about as many."""
 
 
 class RowGroupAnswers(NamedTuple):
@@ -55,7 +58,8 @@ class RowGroupAnswers(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it may hold values that nothing was queried for, or that what was queried cannot exclude."""
+        """Whether it may hold values that nothing was queried for, or that what was queried cannot
+        exclude."""
         return bool(self.candidates) and self.answers.answer != ABSENT
 
     @property
@@ -77,10 +81,12 @@ def narrow(
     dialect: Dialect | None = None,
     filters_only: bool = False,
 ) -> Iterator[RowGroupAnswers]:
-    """Yield for each row group which values it may hold. With `filters_only`, nothing but filters excludes a value.
+    """Yield for each row group which values it may hold. With `filters_only`, nothing but filters
+    excludes a value.
 
-    Places of filters and dictionaries that are unreadable, and the reasons, are added to `unreadable`; they exclude nothing. Raises
-    AuthenticationError: bytes that another than the writer changed are no accident, so nothing of the file is relied on.
+    Places of filters and dictionaries that are unreadable, and the reasons, are added to
+    `unreadable`; they exclude nothing. Raises AuthenticationError: bytes that another than the
+    writer changed are no accident, so nothing of the file is relied on.
     """
     by_row_group = {
         number: question.candidates() if filters_only else by_statistics(file, number, question)
@@ -124,7 +130,8 @@ def narrow(
 def call_or_note(
     unreadable: list[str], noun: str, query: Callable[..., Answer], *arguments: Any
 ) -> Answer | BulkAnswer:
-    """Call a function that queries the `noun` of a row group. If it is unreadable, note its place, and return `cannot say`."""
+    """Call a function that queries the `noun` of a row group. If it is unreadable, note its place,
+    and return `cannot say`."""
     try:
         return query(*arguments)
     except AuthenticationError:
@@ -135,7 +142,8 @@ def call_or_note(
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Candidates:
-    """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are answered alone."""
+    """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are
+    answered alone."""
     column = question.column
     if reason := doubt_of_chunk(file, row_group, column, question.values):
         return question.candidates(answer=CANNOT_SAY, reason=reason)
@@ -150,7 +158,8 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Cand
 def _answer_special(
     file: ParquetFile, row_group: int, question: Question, literal: Literal
 ) -> RowGroupAnswer:
-    """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be compared with."""
+    """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be
+    compared with."""
     column, meta = question.column, file.footer.chunk_meta(row_group, question.column.index)
     if reason := doubt_of_chunk(file, row_group, column, question.values):
         return RowGroupAnswer(row_group, CANNOT_SAY, reason)
@@ -167,7 +176,8 @@ def _answer_special(
 
 
 def _of_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str | None]:
-    """Return whether a row of the chunk may be null. The null count of a list is not used: in some files it includes empty lists."""
+    """Return whether a row of the chunk may be null. The null count of a list is not used: in some
+    files it includes empty lists."""
     if column.max_repetition:
         return CANNOT_SAY, "a count of nulls does not identify the rows of a list that are null"
     if column.max_definition == 0:
@@ -191,7 +201,8 @@ def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> 
 def by_dictionary(
     file: ParquetFile, row_group: int, question: Question, candidates: Candidates
 ) -> BulkAnswer | None:
-    """Return which candidates the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
+    """Return which candidates the chunk's dictionary holds; None if the dictionary does not hold
+    all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
@@ -233,7 +244,8 @@ def answers_by_statistics(
 
 
 def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
-    """Return what the filter or the dictionary of a row group says of each value, without regard to statistics."""
+    """Return what the filter or the dictionary of a row group says of each value, without regard to
+    statistics."""
     others, maybe = (
         RowGroupAnswer(row_group, answers.answer, answers.reason),
         RowGroupAnswer(row_group, MAYBE),
@@ -264,5 +276,6 @@ def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[st
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:
-    """Return the compressed bytes of the pages of all chunks, except chunks encrypted with their own keys, whose sizes are unknown."""
+    """Return the compressed bytes of the pages of all chunks, except chunks encrypted with their
+    own keys, whose sizes are unknown."""
     return sum(meta.bytes for meta in file.footer.chunk_metas(row_group))

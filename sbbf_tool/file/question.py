@@ -1,7 +1,8 @@
 """A query of a column's filters: values as the column would hold them, and their hashes.
 
-Many values are hashed in bulk, without a `Literal` for each: integers are parsed a run at a time, and text is hashed where it lies. A value
-that the notation of the column treats specially, such as null or `0x2a`, is parsed alone; so is each value of a column of another type.
+Many values are hashed in bulk, without a `Literal` for each: integers are parsed a run at a time,
+and text is hashed where it lies. A value that the notation of the column treats specially, such as
+null or `0x2a`, is parsed alone; so is each value of a column of another type.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 
 _RUN = 1024
-"""Values that are parsed together; if one of them is no integer, its run is halved until it is alone."""
+"""Values that are parsed together; if one of them is no integer, its run is halved until it is
+alone."""
 _GLANCE = 1000
 """Values among which one in another notation is sought."""
 _MANY = 1 << 14
@@ -45,19 +47,23 @@ _HEXADECIMAL = (b"0x", b"0X")
 
 
 class HashRow(Frozen):
-    """The hashes of all values in one row, in the order in which the column compares the values, and then those of values without order."""
+    """The hashes of all values in one row, in the order in which the column compares the values,
+    and then those of values without order."""
 
     hashes: array[int]
     owners: Sequence[int]
-    """Position of the value of each hash; a range if the hashes are in the order of the values that have one hash each."""
+    """Position of the value of each hash; a range if the hashes are in the order of the values that
+    have one hash each."""
     keys: Sequence[Any]
     """Keys of the values that have an order, ascending; they compare with `statistics.Bounds`."""
     special: dict[int, Literal]
-    """The values that need no filter, or about which there is a note, or that are reported in other words, by position."""
+    """The values that need no filter, or about which there is a note, or that are reported in other
+    words, by position."""
 
 
 class Candidates(NamedTuple):
-    """The hashes of a question whose values statistics do not exclude, and what statistics say of these values."""
+    """The hashes of a question whose values statistics do not exclude, and what statistics say of
+    these values."""
 
     ordered: range
     unordered: range
@@ -69,7 +75,8 @@ class Candidates(NamedTuple):
 
 
 class HashIndex(Frozen):
-    """Hashes in their own order, the position of the value of each, and a filter that holds them."""
+    """Hashes in their own order, the position of the value of each, and a filter that holds
+    them."""
 
     hashes: memoryview
     owners: memoryview
@@ -96,7 +103,8 @@ class Question:
         self.unfit: tuple[UnfitValue, ...] = ()
         """The first values that the column cannot hold."""
         self.is_strict: bool | None = True
-        """Whether there are no other files; None if there may be, and values that the column cannot hold are in no row."""
+        """Whether there are no other files; None if there may be, and values that the column cannot
+        hold are in no row."""
         self._forms: dict[int, Mapping[int, bytes]] = {}
         if query_literals is not None:
             self.literals = query_literals
@@ -114,7 +122,8 @@ class Question:
 
     @cached_property
     def verdicts(self) -> list[tuple[int, Literal]]:
-        """The values that no filter decides about, except those that the column cannot hold, each with its position."""
+        """The values that no filter decides about, except those that the column cannot hold, each
+        with its position."""
         return [
             (at, each)
             for at, each in self.row.special.items()
@@ -163,7 +172,8 @@ class Question:
     def candidates(
         self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None
     ) -> Candidates:
-        """Return the values from `bounds.low` to `bounds.high`, and those without an order; all values without bounds."""
+        """Return the values from `bounds.low` to `bounds.high`, and those without an order; all
+        values without bounds."""
         keys = self.row.keys
         ordered = (
             range(len(keys))
@@ -232,7 +242,8 @@ class Question:
         )
 
     def warnings(self, footer: Footer) -> tuple[str, ...]:
-        """Return words about the first value that may be written in another notation than it was read in.
+        """Return words about the first value that may be written in another notation than it was
+        read in.
 
         There are none if a bound of the column in the file is in the notation of the value.
         """
@@ -272,8 +283,9 @@ def question_of(
 ) -> Question:
     """Build the question for these values of a column: see `probe`.
 
-    The column may be unable to hold some of the values, which are then `unfit`: columns of the same name in other files may hold them. With
-    `is_strict`, raises UsageError for the first of them if it can hold none; with None, they are absent whatever readers convert.
+    The column may be unable to hold some of the values, which are then `unfit`: columns of the same
+    name in other files may hold them. With `is_strict`, raises UsageError for the first of them if
+    it can hold none; with None, they are absent whatever readers convert.
     """
     row = _Row(hasher, is_strict=is_strict)
     if isinstance(values, Texts):
@@ -308,7 +320,8 @@ class _Row:
         self.first_error: UsageError | None = None
 
     def parse(self, column: Column, position: int, value: object, count: int = 0) -> Literal:
-        """Parse a value; note it if the column cannot hold it. `count` is the number of values in a file of values."""
+        """Parse a value; note it if the column cannot hold it. `count` is the number of values in a
+        file of values."""
         try:
             literal = literals.parse_object(column, value)
             return literal if self._is_strict else literals.with_single_precision(column, literal)
@@ -350,7 +363,8 @@ class _Row:
             )
 
     def add_run(self, owners: range, hashes: Buffer, keys: Sequence[Any]) -> None:
-        """Add values at these positions, which have one hash and one key each. Numbers in arrays stay in one."""
+        """Add values at these positions, which have one hash and one key each. Numbers in arrays
+        stay in one."""
         if self._owners is None and owners.start != len(self._hashes):
             self._owners = array("Q", range(len(self._hashes)))
         if self._owners is not None:
@@ -457,10 +471,12 @@ _DECODED_AT_ONCE = 4096
 
 
 class Texts(Sequence["str | None"]):
-    """Values as text in one block: compact in memory and when sent to another process. Each value is decoded when it is taken.
+    """Values as text in one block: compact in memory and when sent to another process. Each value
+    is decoded when it is taken.
 
-    The block has Arrow's layout: value i is bytes `offsets[i]` to `offsets[i + 1]` of `data`. Bytes that are not UTF-8 become surrogates.
-    The first `nulls` values are null, and their spans are empty.
+    The block has Arrow's layout: value i is bytes `offsets[i]` to `offsets[i + 1]` of `data`. Bytes
+    that are not UTF-8 become surrogates. The first `nulls` values are null, and their spans are
+    empty.
     """
 
     __slots__ = ("data", "nulls", "offsets")
@@ -527,7 +543,8 @@ class Texts(Sequence["str | None"]):
 
 
 def values_of(values: object) -> Sequence[object]:
-    """Return the values of an argument that takes one value or an iterable, as a tuple; many that are text as `Texts`."""
+    """Return the values of an argument that takes one value or an iterable, as a tuple; many that
+    are text as `Texts`."""
     if isinstance(values, Texts):
         return values
     items = tuple(as_values(values))

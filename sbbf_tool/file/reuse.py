@@ -19,14 +19,16 @@ _MOST_FORMS = 8
 
 
 class Reuse:
-    """The columns of the last schemas, the last column that was looked up, and a question for each form in which files store the column.
+    """The columns of the last schemas, the last column that was looked up, and a question for each
+    form in which files store the column.
 
-    A caller that opens many files creates one object and passes it on; results are the same without it. Threads may share it. A copy sent
-    to another process is empty.
+    A caller that opens many files creates one object and passes it on; results are the same without
+    it. Threads may share it. A copy sent to another process is empty.
     """
 
     def __init__(self) -> None:
-        # Each field is assigned as one value, so that a thread never sees half of another thread's update.
+        # Each field is assigned as one value, so that a thread never sees half of another thread's
+        # update.
         self._leaves: tuple[
             tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...
         ] = ()
@@ -44,7 +46,8 @@ class Reuse:
     def leaf_columns(
         self, schema: Sequence[SchemaElement], names: ColumnNames | None = None
     ) -> tuple[Column, ...]:
-        """List the leaves of a schema, with these names in a table; return the identical tuple for an equal schema and names.
+        """List the leaves of a schema, with these names in a table; return the identical tuple for
+        an equal schema and names.
 
         Comparing is cheaper than parsing.
         """
@@ -65,7 +68,8 @@ class Reuse:
     def question_of(
         self, column: Column, values: Sequence[object], *, is_strict: bool | None = True
     ) -> Question:
-        """Call `file.question.question_of`, or return its result for the same object `values` and a column of the same form."""
+        """Call `file.question.question_of`, or return its result for the same object `values` and a
+        column of the same form."""
         from sbbf_tool.file.question import question_of
 
         last = self._last_questions.get((id(column), is_strict))
@@ -84,7 +88,8 @@ class Reuse:
             and logical.bits == 8 * (column.width or 0)
         ):
             logical = None
-        # Neither the place in the schema nor whether values are optional changes how they are stored.
+        # Neither the place in the schema nor whether values are optional changes how they are
+        # stored.
         form = (
             replace(
                 column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0

@@ -1,7 +1,8 @@
 """Rows of a Parquet file that this package wrote, such as a report.
 
-The file may have been replaced or damaged, so reading it is bounded: by the number of rows of a row group, and by the bytes to which the
-pages of a row group decompress. Text is decoded to a dictionary, so that a value is in memory once, however many rows repeat it.
+The file may have been replaced or damaged, so reading it is bounded: by the number of rows of a row
+group, and by the bytes to which the pages of a row group decompress. Text is decoded to a
+dictionary, so that a value is in memory once, however many rows repeat it.
 """
 
 from __future__ import annotations

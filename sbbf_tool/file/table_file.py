@@ -1,8 +1,10 @@
-"""A data file of a table: its path, the names that its columns have in the table, and the name of its copy.
+"""A data file of a table: its path, the names that its columns have in the table, and the name of
+its copy.
 
-A commit replaces files of a table by copies, so a run that changes a table never writes to its files. A copy has the name
-`sbbf-<run>-<attempt>-<name of the first file>`: the run's id tells abandoned copies from those of a run that is still at work, and two
-attempts at the same file, as Spark makes them, have different names.
+A commit replaces files of a table by copies, so a run that changes a table never writes to its
+files. A copy has the name `sbbf-<run>-<attempt>-<name of the first file>`: the run's id tells
+abandoned copies from those of a run that is still at work, and two attempts at the same file, as
+Spark makes them, have different names.
 """
 
 from __future__ import annotations
@@ -32,12 +34,15 @@ _MOST_BYTES = 255
 
 
 class Deletes(Protocol):
-    """Deletes of a table that apply to a data file. It can be sent to other processes, and is read where it is needed."""
+    """Deletes of a table that apply to a data file. It can be sent to other processes, and is read
+    where it is needed."""
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these rows of the file are deleted. They are counted from 0, ascend, and are not empty.
+        """Return which of these rows of the file are deleted. They are counted from 0, ascend, and
+        are not empty.
 
-        Raises UnreadableError, and RefusedError for deletes that are not read; the message says why.
+        Raises UnreadableError, and RefusedError for deletes that are not read; the message says
+        why.
         """
 
 
@@ -51,7 +56,8 @@ class UnknownDeletes(Frozen):
 
 
 class TableFile(Frozen, os.PathLike[str]):
-    """A file of a table. Functions take it in place of a path, and then use and report the names of columns in the table."""
+    """A file of a table. Functions take it in place of a path, and then use and report the names of
+    columns in the table."""
 
     path: str
     """Path or URL."""
@@ -84,7 +90,8 @@ class TableFile(Frozen, os.PathLike[str]):
 
 
 def copy_name(run: str, base: str) -> str:
-    """Return a new name for a copy, by this run, of the file with the name `base`, which may be a copy itself."""
+    """Return a new name for a copy, by this run, of the file with the name `base`, which may be a
+    copy itself."""
     match = re.fullmatch(_COPY, base)
     prefix = f"sbbf-{run}-{os.urandom(4).hex()}-"
     first_base = base if match is None else match["name"]

@@ -1,4 +1,5 @@
-"""The Arrow types that writers based on Arrow store in the footer, under the key `ARROW:schema`: a serialized schema in base64.
+"""The Arrow types that writers based on Arrow store in the footer, under the key `ARROW:schema`: a
+serialized schema in base64.
 
 Readers based on Arrow use these types instead of the column's Parquet type.
 """
@@ -19,11 +20,11 @@ _KEY = "ARROW:schema"
 
 
 def arrow_type(footer: Footer, column: Column) -> str | None:
-    """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such as `arrow.uuid`, or the name of the type
-    without its parameters, such as `decimal32`.
+    """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such
+    as `arrow.uuid`, or the name of the type without its parameters, such as `decimal32`.
 
-    Returns None if the file has no such schema, and for all columns except fixed-length bytes and DECIMAL: all readers
-    interpret other Parquet types alike, and the look-up imports pyarrow.
+    Returns None if the file has no such schema, and for all columns except fixed-length bytes and
+    DECIMAL: all readers interpret other Parquet types alike, and the look-up imports pyarrow.
     """
     is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
     stored = next(

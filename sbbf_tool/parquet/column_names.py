@@ -1,7 +1,8 @@
 """The names of a file's columns in a table: tables rename columns without changing their files.
 
-Table formats identify a column by its field id or by a physical name; the file keeps the name from when it was written. `ColumnNames`
-gives the leaf columns of a file the names that the table has now.
+Table formats identify a column by its field id or by a physical name; the file keeps the name from
+when it was written. `ColumnNames` gives the leaf columns of a file the names that the table has
+now.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Path = tuple[str, ...]
 
 
 class ColumnNames(Frozen):
-    """Names of columns in a table. Paths are without the scaffolding of lists and maps, as `Column.short_path`.
+    """Names of columns in a table. Paths are without the scaffolding of lists and maps, as
+    `Column.short_path`.
 
     If there are any names, they are those of all columns of the table.
     """
@@ -35,17 +37,21 @@ class ColumnNames(Frozen):
     by_id: Mapping[int, Path] = field(factory=dict)
     """Path in the table by field id of the leaf."""
     by_path: Mapping[Path, Path] = field(factory=dict)
-    """Path in the table by path in the file. It applies to files without field ids, and to all files if `by_id` is empty."""
+    """Path in the table by path in the file. It applies to files without field ids, and to all
+    files if `by_id` is empty."""
     unmapped: frozenset[Path] = frozenset()
-    """Paths of the columns that have the same names in the files and in the table, if the table maps no names."""
+    """Paths of the columns that have the same names in the files and in the table, if the table
+    maps no names."""
     defaults: frozenset[Path] = frozenset()
     """Paths of the columns that may have another value than null in files that do not have them."""
     readings: Mapping[Path, Reading] = field(factory=dict)
-    """How engines compare the text of columns, by path in the table; other columns are compared as their bytes."""
+    """How engines compare the text of columns, by path in the table; other columns are compared as
+    their bytes."""
 
     @cached_property
     def paths(self) -> frozenset[Path]:
-        """Paths of all columns of the table; empty if the table's columns have the names that they have in the files."""
+        """Paths of all columns of the table; empty if the table's columns have the names that they
+        have in the files."""
         return frozenset(self.by_id.values()) | frozenset(self.by_path.values())
 
     @cached_property
@@ -54,7 +60,8 @@ class ColumnNames(Frozen):
         return self.paths | self.unmapped
 
     def path_of(self, name: str) -> Path | None:
-        """Return the path of the column of the table that a name means; None for names with the scaffolding of lists and maps."""
+        """Return the path of the column of the table that a name means; None for names with the
+        scaffolding of lists and maps."""
         try:
             path = unquote(name)
         except UsageError:
@@ -66,7 +73,8 @@ class ColumnNames(Frozen):
     def why_not_null(
         self, path: Path, schema: Sequence[SchemaElement], columns: Sequence[Column]
     ) -> str | None:
-        """Return why the rows of a file without this column of the table need not be null in it; None if they are."""
+        """Return why the rows of a file without this column of the table need not be null in it;
+        None if they are."""
         if path in self.defaults:
             return "the table gives the column a value in files that do not have it"
         if self.by_id and not self.by_path and not _has_ids(schema):
@@ -83,10 +91,12 @@ class ColumnNames(Frozen):
         return None
 
     def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-        """List the leaves of a file's schema as `parquet.columns.leaf_columns` does, with their names in the table.
+        """List the leaves of a file's schema as `parquet.columns.leaf_columns` does, with their
+        names in the table.
 
-        A column that the table does not have, such as one that was dropped, keeps its name unless the table or another column of the file
-        has that name now; then it gets a suffix. The scaffolding of lists and maps stays in the path. Raises UnreadableError.
+        A column that the table does not have, such as one that was dropped, keeps its name unless
+        the table or another column of the file has that name now; then it gets a suffix. The
+        scaffolding of lists and maps stays in the path. Raises UnreadableError.
         """
         columns = self._named_columns(schema)
         return (
@@ -122,7 +132,8 @@ class ColumnNames(Frozen):
         """Return a path for a leaf that the table does not have, and add it to the paths in use."""
         for number in count():
             suffix = ("", " (dropped)")[number] if number < 2 else f" (dropped {number})"
-            # A name below a leaf of the table differs in its first part: in the others, it would still be a name below that leaf.
+            # A name below a leaf of the table differs in its first part: in the others, it would
+            # still be a name below that leaf.
             is_below_leaf = any(path[:end] in self.paths for end in range(1, len(path)))
             candidate = (
                 (f"{path[0]}{suffix}", *path[1:])
@@ -142,7 +153,8 @@ def _has_ids(schema: Sequence[SchemaElement]) -> bool:
 
 
 def _full_path(leaf: Leaf, short: Path) -> Path:
-    """Return the path of a leaf in which the parts that are not scaffolding have the names of `short`."""
+    """Return the path of a leaf in which the parts that are not scaffolding have the names of
+    `short`."""
     parts, names = list(leaf.path), list(short)
     for at in leaf.name_positions:
         if not names:

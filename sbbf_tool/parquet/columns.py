@@ -1,8 +1,10 @@
 """Leaf columns and their types (parquet.thrift `SchemaElement`, LogicalTypes.md).
 
-A Parquet schema is a tree written depth first; only its leaves have column chunks, and thus filters. A leaf is named as Spark names
-columns: its parts are joined by dots, and a part that contains a dot or a backtick is in backticks. Names in queries may leave out the
-scaffolding of lists and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
+A Parquet schema is a tree written depth first; only its leaves have column chunks, and thus
+filters. A leaf is named as Spark names columns: its parts are joined by dots, and a part that
+contains a dot or a backtick is in backticks. Names in queries may leave out the scaffolding of
+lists and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds
+`m.key_value.key`.
 """
 
 from __future__ import annotations
@@ -45,13 +47,15 @@ PHYSICAL_TYPES = (
     "FIXED_LEN_BYTE_ARRAY",
 )
 UNKNOWN = "UNKNOWN"
-"""Physical type of a column whose pages cannot be read, because its part of the schema has something that the format does not have."""
+"""Physical type of a column whose pages cannot be read, because its part of the schema has
+something that the format does not have."""
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class Column(Frozen):
-    """A leaf column; `index` is its position among the leaves of the schema, which is also that of its chunk in a row group."""
+    """A leaf column; `index` is its position among the leaves of the schema, which is also that of
+    its chunk in a row group."""
 
     index: int
     path: tuple[str, ...]
@@ -64,7 +68,8 @@ class Column(Frozen):
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see the module `logical`. `logical` is None then."""
+    """Why the type is unknown although the schema states one: see the module `logical`. `logical`
+    is None then."""
     reading: Reading = AS_STORED
     variant: tuple[str, ...] = ()
     """Path in the file of a leaf of a VARIANT; empty for other columns."""
@@ -77,12 +82,14 @@ class Column(Frozen):
 
     @property
     def width(self) -> int | None:
-        """Bytes of a value in PLAIN form; None for BYTE_ARRAY (any length) and BOOLEAN (one bit)."""
+        """Bytes of a value in PLAIN form; None for BYTE_ARRAY (any length) and BOOLEAN (one
+        bit)."""
         return FIXED_WIDTHS.get(self.physical) or self.type_length or None
 
     @property
     def float_format(self) -> str | None:
-        """Format of a floating-point number, including FLOAT16, for the module `struct` and for numpy; None for columns of other types."""
+        """Format of a floating-point number, including FLOAT16, for the module `struct` and for
+        numpy; None for columns of other types."""
         if self.logical is not None and self.logical.kind == "FLOAT16" and self.width == 2:
             return "<e"
         return {"FLOAT": "<f", "DOUBLE": "<d"}.get(self.physical)
@@ -93,7 +100,8 @@ class Column(Frozen):
 
     @property
     def is_null_typed(self) -> bool:
-        """Whether the column has no type since all its values are null, as pandas writes a batch of None."""
+        """Whether the column has no type since all its values are null, as pandas writes a batch of
+        None."""
         return self.logical is not None and self.logical.kind == "UNKNOWN"
 
     @property
@@ -111,7 +119,8 @@ class Column(Frozen):
 
 
 def ensure_readable(column: Column, place: str) -> None:
-    """Ensure that the schema states a physical type and, if it separates values in pages, their length. Raises UnreadableError."""
+    """Ensure that the schema states a physical type and, if it separates values in pages, their
+    length. Raises UnreadableError."""
     if column.physical == UNKNOWN or (
         column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length
     ):
@@ -121,7 +130,8 @@ def ensure_readable(column: Column, place: str) -> None:
 # A file has few columns and many chunks, and each chunk needs its column's name.
 @lru_cache(maxsize=4096)
 def quote(path: tuple[str, ...]) -> str:
-    """Join the parts of a path into a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is `unquote`."""
+    """Join the parts of a path into a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is
+    `unquote`."""
     return ".".join(
         f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part
         for part in path
@@ -129,7 +139,8 @@ def quote(path: tuple[str, ...]) -> str:
 
 
 def unquote(name: str) -> tuple[str, ...]:
-    """Split a name written with dots and backticks into its parts. Raises UsageError if a backtick is not closed."""
+    """Split a name written with dots and backticks into its parts. Raises UsageError if a backtick
+    is not closed."""
     parts: list[str] = []
     pos = 0
     while (part := _PART.match(name, pos)) is not None:
@@ -144,14 +155,16 @@ def unquote(name: str) -> tuple[str, ...]:
 
 
 def find_column(columns: Sequence[Column], name: str) -> Column:
-    """Find the leaf column that `name` means. It is compared first with full paths, then with top-level names that contain dots, then with
-    paths without the scaffolding of lists and maps; `a#2` is the second of several columns `a`. Raises UsageError, with similar names, if
-    none or several match.
+    """Find the leaf column that `name` means. It is compared first with full paths, then with
+    top-level names that contain dots, then with paths without the scaffolding of lists and maps;
+    `a#2` is the second of several columns `a`. Raises UsageError, with similar names, if none or
+    several match.
     """
     try:
         path = unquote(name)
     except UsageError:
-        # A column name may contain a backtick, which needs no quoting as long as the name has no other meaning.
+        # A column name may contain a backtick, which needs no quoting as long as the name has no
+        # other meaning.
         path = (name,)
         if not any(column.path == path for column in columns):
             raise
@@ -189,7 +202,8 @@ def ensure_leaf(name: str, below: Sequence[str]) -> None:
 
 
 def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
-    """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
+    """Return the error for a name that a file or table does not have, with similar names or with
+    those that it has."""
     hint = (
         f"the columns of the {owner} are {some_of(names)}"
         if names
@@ -216,7 +230,8 @@ class Leaf(NamedTuple):
         return tuple(self.path[at] for at in self.name_positions) or self.path
 
     def column(self, index: int, path: tuple[str, ...], short_path: tuple[str, ...]) -> Column:
-        """Return the column with this name; its physical type is UNKNOWN if no reader can read its pages."""
+        """Return the column with this name; its physical type is UNKNOWN if no reader can read its
+        pages."""
         element = self.element
         physical, length, logical, doubt = UNKNOWN, 0, None, self.doubt
         if not doubt:
@@ -241,7 +256,8 @@ class Leaf(NamedTuple):
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-    """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
+    """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if
+    they do not form a tree."""
     columns = tuple(
         leaf.column(index, leaf.path, leaf.short_path)
         for index, leaf in enumerate(leaves_of(schema))
@@ -263,7 +279,8 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
 
 def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:
-    """Return the columns of a file with what its key-values say of their values; the same tuple if they say nothing."""
+    """Return the columns of a file with what its key-values say of their values; the same tuple if
+    they say nothing."""
     days, int96, texts = readings_of(metadata)
     if texts:
         columns = with_readings_of_texts(
@@ -289,7 +306,8 @@ def with_readings_of_texts(
     texts: Mapping[tuple[str, ...], Reading],
     paths: Sequence[tuple[str, ...]],
 ) -> tuple[Column, ...]:
-    """Return the columns with the readings of those that are text; `paths` has the path of each without scaffolding."""
+    """Return the columns with the readings of those that are text; `paths` has the path of each
+    without scaffolding."""
     return tuple(
         replace(column, reading=texts[path])
         if path in texts and column.physical == "BYTE_ARRAY"
@@ -299,7 +317,8 @@ def with_readings_of_texts(
 
 
 def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
-    """List the leaves of a schema with their paths in the file. Raises UnreadableError if they do not form a tree.
+    """List the leaves of a schema with their paths in the file. Raises UnreadableError if they do
+    not form a tree.
 
     A group without children, such as an empty struct of Go, has no column chunk.
     """
@@ -329,7 +348,8 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
                 raise UnreadableError(
                     "a schema element has no name", place=f"schema element {pos - 1}"
                 )
-            # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse.
+            # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and
+            # ClickHouse.
             kind = element.repetition_type or FieldRepetitionType.REQUIRED
             odd = doubt
             if kind not in FieldRepetitionType._VALUES_TO_NAMES:
@@ -368,7 +388,8 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), None)
     if pos != len(schema):
         raise UnreadableError(
-            f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}"
+            f"the schema has {len(schema)} elements, but the child counts of its groups add up "
+            f"to {pos}"
         )
     return leaves
 
@@ -381,7 +402,8 @@ def is_leaf(element: SchemaElement) -> bool:
 def _is_scaffolding(
     element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]
 ) -> bool:
-    """Return whether a part of a path exists only to encode a list or map: it is the repeated group or its only element."""
+    """Return whether a part of a path exists only to encode a list or map: it is the repeated group
+    or its only element."""
     if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
         return True
     repeated_in_list = (

@@ -1,9 +1,10 @@
 """The positions of fields in Thrift's compact protocol (Thrift, "compact protocol encoding").
 
-The generated classes hold *what* a footer states, and drop every unknown field. This module finds *where* each field is, so that a footer
-can be changed by splicing: only the bytes of the chosen fields are replaced; all other fields, known or not, are kept. The compact protocol
-never states the length of a struct, so a splice changes no byte of the structs around it. It only changes the header of the next field,
-whose id may be written as a distance from the previous id.
+The generated classes hold *what* a footer states, and drop every unknown field. This module finds
+*where* each field is, so that a footer can be changed by splicing: only the bytes of the chosen
+fields are replaced; all other fields, known or not, are kept. The compact protocol never states the
+length of a struct, so a splice changes no byte of the structs around it. It only changes the header
+of the next field, whose id may be written as a distance from the previous id.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ from sbbf_tool.errors import UnreadableError
 
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
 
-# Structs of the format are nested six deep; Thrift's own readers stop at 64. A hostile footer must not exceed Python's recursion limit.
+# Structs of the format are nested six deep; Thrift's own readers stop at 64. A hostile footer must
+# not exceed Python's recursion limit.
 MAX_DEPTH = 64
 
 # Inside a container a boolean takes one byte, unlike in a struct.
 _ELEMENT_WIDTH = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8, UUID: 16}
 
 Ends = dict[int, int]
-"""Ends of structs that were skipped before, by their starts. Without them, a walk down a tree would skip each struct once per level."""
+"""Ends of structs that were skipped before, by their starts. Without them, a walk down a tree would
+skip each struct once per level."""
 _WORTH_REMEMBERING = 32
 
 
 class WireField(NamedTuple):
-    """One field of a struct: `buf[start:value]` is its header, `buf[value:end]` its value (empty for booleans)."""
+    """One field of a struct: `buf[start:value]` is its header, `buf[value:end]` its value (empty
+    for booleans)."""
 
     id: int
     kind: int
@@ -35,7 +39,8 @@ class WireField(NamedTuple):
     value: int
     end: int
     relative: bool
-    """Whether the header states a distance from the id of the previous field instead of the id itself."""
+    """Whether the header states a distance from the id of the previous field instead of the id
+    itself."""
 
 
 class Splice(NamedTuple):
@@ -47,7 +52,8 @@ class Splice(NamedTuple):
 
 
 def read_varint(buf: bytes | memoryview, pos: int) -> tuple[int, int]:
-    """Read the unsigned varint at `pos`; return it and the next position. Raises IndexError past the end, UnreadableError over 10 bytes."""
+    """Read the unsigned varint at `pos`; return it and the next position. Raises IndexError past
+    the end, UnreadableError over 10 bytes."""
     byte = buf[pos]
     if byte < 0x80:
         return byte, pos + 1
@@ -72,12 +78,14 @@ def build_varint(value: int) -> bytes:
 
 
 def build_int(value: int) -> bytes:
-    """Build the zigzag varint of `value` (i16, i32 or i64); the compact protocol has one form for all three."""
+    """Build the zigzag varint of `value` (i16, i32 or i64); the compact protocol has one form for
+    all three."""
     return build_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
 def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
-    """Read the header of the list or set whose value starts at `pos`: element kind, element count, position of the first element."""
+    """Read the header of the list or set whose value starts at `pos`: element kind, element count,
+    position of the first element."""
     byte = buf[pos]
     kind, count, pos = byte & 0x0F, byte >> 4, pos + 1
     if count == 15:
@@ -86,7 +94,8 @@ def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
 
 
 def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = None) -> int:
-    """Return the position after the value of `kind` at `pos`. The work is bounded by the bytes skipped, whatever lengths they state."""
+    """Return the position after the value of `kind` at `pos`. The work is bounded by the bytes
+    skipped, whatever lengths they state."""
     if I16 <= kind <= I64:
         while buf[pos] >= 0x80:
             pos += 1
@@ -174,7 +183,8 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 
 
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireField], int]:
-    """List the fields of the struct at `pos` in the order written; also return the position of its stop byte."""
+    """List the fields of the struct at `pos` in the order written; also return the position of its
+    stop byte."""
     field_list: list[WireField] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
@@ -197,7 +207,8 @@ def as_i16(number: int) -> int:
 
 
 def last_field(fields: Iterable[WireField], field_id: int, kind: int) -> WireField | None:
-    """Find the field that a Thrift reader would use: the last one with this id and kind. It skips fields with this id and another kind."""
+    """Find the field that a Thrift reader would use: the last one with this id and kind. It skips
+    fields with this id and another kind."""
     match = None
     for field in fields:
         if field.id == field_id and field.kind == kind:
@@ -206,9 +217,11 @@ def last_field(fields: Iterable[WireField], field_id: int, kind: int) -> WireFie
 
 
 def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Splice:
-    """Build the edit that sets fields of the struct at `pos`: ``{id: (kind, value bytes)}``; a value of None removes the field.
+    """Build the edit that sets fields of the struct at `pos`: ``{id: (kind, value bytes)}``; a
+    value of None removes the field.
 
-    A field with the same id but another kind is kept: an old build of parquet-mr used id 15 for a list.
+    A field with the same id but another kind is kept: an old build of parquet-mr used id 15 for a
+    list.
     """
     old, stop = fields(buf, pos)
     entries: list[

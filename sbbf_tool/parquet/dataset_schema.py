@@ -1,7 +1,9 @@
-"""Columns that a pyarrow dataset reads differently from a file: its schema has another type, or it takes values from folder names.
+"""Columns that a pyarrow dataset reads differently from a file: its schema has another type, or it
+takes values from folder names.
 
-A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters describe the
-values before the cast. A cast that keeps every value (to a wider integer, a finer unit) makes no difference; any other cast does.
+A dataset has one schema, by default that of its first file, and casts the columns of every file to
+it. Statistics and filters describe the values before the cast. A cast that keeps every value (to a
+wider integer, a finer unit) makes no difference; any other cast does.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _UNITS = ("s", "ms", "us", "ns")
 def why_read_differently(
     fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column
 ) -> str | None:
-    """Return why a dataset of this schema may read other values of `column` than the fragment's file stores; None if it does not.
+    """Return why a dataset of this schema may read other values of `column` than the fragment's
+    file stores; None if it does not.
 
     Raises UsageError if the dataset has no such column.
     """
@@ -32,7 +35,10 @@ def why_read_differently(
         return f"the dataset takes column {column.path[0]!r} from the partition, not from the file"
     read = _type_at(schema, column.path)
     if read is None:
-        hint = "a dataset has the columns of its first file: pass pyarrow.dataset.dataset a schema, or prune the paths"
+        hint = (
+            "a dataset has the columns of its first file: pass pyarrow.dataset.dataset a "
+            "schema, or prune the paths"
+        )
         raise UsageError(
             f"the schema of the dataset has no column {column.name!r}, but one of its files has",
             hint=hint,
@@ -50,12 +56,14 @@ def why_read_differently(
 
 
 def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> bool:
-    """Return whether a dataset of this schema reads `column` with another type than the fragment's file has."""
+    """Return whether a dataset of this schema reads `column` with another type than the fragment's
+    file has."""
     return bool(_type_at(fragment.physical_schema, column.path) != _type_at(schema, column.path))
 
 
 def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDataset:
-    """Add the columns that the first file lacks to a dataset's schema. A column of type null gets the first other type in a file."""
+    """Add the columns that the first file lacks to a dataset's schema. A column of type null gets
+    the first other type in a file."""
     import pyarrow as pa
 
     schemas = []
@@ -77,7 +85,8 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
 
 
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
-    """Return the type of a column, or of the list or map that contains it; None if the schema has no such column, or several."""
+    """Return the type of a column, or of the list or map that contains it; None if the schema has
+    no such column, or several."""
     import pyarrow as pa
 
     index = schema.get_field_index(path[0])
@@ -95,7 +104,8 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 
 
 def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
-    """Return whether a cast from `stored` to `read` changes no value, so that equality after the cast implies equality before it."""
+    """Return whether a cast from `stored` to `read` changes no value, so that equality after the
+    cast implies equality before it."""
     import pyarrow as pa
 
     stored, read = _without_layout(stored), _without_layout(read)

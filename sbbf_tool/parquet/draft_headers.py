@@ -1,13 +1,15 @@
-"""The headers of drafts of the format, before they were replaced by today's header (`filters`); sources as in `bloom.dialects`.
+"""The headers of drafts of the format, before they were replaced by today's header (`filters`);
+sources as in `bloom.dialects`.
 
     RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
     RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
     WITHOUT_COMPRESSION   BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }  today's, without field 4
     PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
 
-No header identifies its dialect. First MURMUR3 and later XXHASH were field 1 of the same union; raw headers were written both before and
-after the hash changed; and a header of 12 bytes before a bitset that begins with four zero bytes is also a valid header of 16 bytes. A
-header only narrows the choice (`readings`); the column's values decide between the remaining dialects.
+No header identifies its dialect. First MURMUR3 and later XXHASH were field 1 of the same union; raw
+headers were written both before and after the hash changed; and a header of 12 bytes before a
+bitset that begins with four zero bytes is also a valid header of 16 bytes. A header only narrows
+the choice (`readings`); the column's values decide between the remaining dialects.
 """
 
 from __future__ import annotations
@@ -47,13 +49,15 @@ class HeaderReading(NamedTuple):
     num_bytes: int
 
     def fits(self, room: int, stated_length: int | None) -> bool:
-        """Return whether header and bitset fit in `room` bytes, and take `stated_length` bytes if that is not None."""
+        """Return whether header and bitset fit in `room` bytes, and take `stated_length` bytes if
+        that is not None."""
         total = self.length + self.num_bytes
         return total <= room and stated_length in (None, total)
 
 
 def readings(data: bytes) -> tuple[HeaderReading, ...]:
-    """List the drafts that the header at the start of `data` fits; empty if none. Drafts with today's header are not tried."""
+    """List the drafts that the header at the start of `data` fits; empty if none. Drafts with
+    today's header are not tried."""
     headers = {}
     for form, (parse, _) in FORMS.items():
         try:
@@ -68,29 +72,34 @@ def readings(data: bytes) -> tuple[HeaderReading, ...]:
 
 
 def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
-    """Parse the u32 fields of `layout`. Raises UnreadableError unless they are zeros after a size that the branch wrote."""
+    """Parse the u32 fields of `layout`. Raises UnreadableError unless they are zeros after a size
+    that the branch wrote."""
     if len(data) < layout.size:
         raise UnreadableError(f"the header has {layout.size} bytes, but only {len(data)} are given")
     num_bytes, *zeros = layout.unpack_from(data)
     if any(zeros):
         raise UnreadableError("the header states an unknown hash, algorithm or compression")
-    # There is no magic, and many other numbers happen to be followed by as many zero bytes, so the check of the size is strict.
+    # There is no magic, and many other numbers happen to be followed by as many zero bytes, so the
+    # check of the size is strict.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(
-            f"builds of parquet-mr's Bloom filter branch wrote bitsets whose size is a power of two from {BLOCK_BYTES} to "
+            "builds of parquet-mr's Bloom filter branch wrote bitsets whose size is a power of "
+            f"two from {BLOCK_BYTES} to "
             f"{MAX_BYTES} bytes, not {num_bytes}"
         )
     return layout.size, num_bytes
 
 
 def _parse_without_compression(data: bytes) -> ParsedHeader:
-    """Parse a `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
+    """Parse a `BloomFilterPageHeader` of the drafts, without compression. Raises
+    UnreadableError."""
     header, length = parse_prefix(BloomFilterPageHeader, data)
     return length, _num_bytes(header)
 
 
 def _parse_page(data: bytes) -> ParsedHeader:
-    """Parse a `BloomFilterPageHeader` inside a `PageHeader`, whose sizes only repeat it. Raises UnreadableError."""
+    """Parse a `BloomFilterPageHeader` inside a `PageHeader`, whose sizes only repeat it. Raises
+    UnreadableError."""
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("the page is not that of a Bloom filter")
@@ -129,7 +138,8 @@ def _num_bytes(header: BloomFilterPageHeader) -> int:
         raise UnreadableError("the header states a compression, which the drafts did not have")
     if header.numBytes is None or header.numBytes < BLOCK_BYTES:
         raise UnreadableError(
-            f"the header states a bitset of {header.numBytes} bytes, but one block has {BLOCK_BYTES}"
+            f"the header states a bitset of {header.numBytes} bytes, but one block has "
+            f"{BLOCK_BYTES}"
         )
     return int(header.numBytes)
 

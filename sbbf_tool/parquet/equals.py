@@ -1,8 +1,10 @@
-"""Bytes that are not stored but that a reader may look up in a filter, because they mean a stored value.
+"""Bytes that are not stored but that a reader may look up in a filter, because they mean a stored
+value.
 
-A filter contains hashes of bytes, a query looks up a value, and some values have several forms. A builder inserts the other forms too: a
-filter of a superset of the stored values is always valid, and protects readers that look up one form only. numpy is imported only if there
-are numbers to examine, since most columns have none.
+A filter contains hashes of bytes, a query looks up a value, and some values have several forms. A
+builder inserts the other forms too: a filter of a superset of the stored values is always valid,
+and protects readers that look up one form only. numpy is imported only if there are numbers to
+examine, since most columns have none.
 
     INT of few bits          the number in the low bits, if the bits above them are not those of its annotation: readers ignore them
     TIME in UTC              the time of day, if the stored number is outside the day: readers wrap it
@@ -50,8 +52,8 @@ def is_interval(column: Column) -> bool:
 
 
 def interval_form(footer: Footer, column: Column) -> str | None:
-    """Return the form of INTERVAL values that, according to the file, its filters contain besides the stored form. None if the file does
-    not say, and for columns of other types.
+    """Return the form of INTERVAL values that, according to the file, its filters contain besides
+    the stored form. None if the file does not say, and for columns of other types.
     """
     if not is_interval(column):
         return None
@@ -66,17 +68,20 @@ def interval_form(footer: Footer, column: Column) -> str | None:
 
 
 def has_interval_mark(footer: Footer, column: Column) -> bool:
-    """Return whether the file marks the filters of `column` as holding normalised intervals, which DuckDB then queries."""
+    """Return whether the file marks the filters of `column` as holding normalised intervals, which
+    DuckDB then queries."""
     return interval_form(footer, column) == INTERVAL_FORM
 
 
 def forms_per_value(footer: Footer, column: Column) -> int:
-    """Return the largest number of forms per value in a filter of `column`, on which its size depends."""
+    """Return the largest number of forms per value in a filter of `column`, on which its size
+    depends."""
     return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1
 
 
 def compares_normalised(footer: Footer, column: Column) -> bool:
-    """Return whether `column` has intervals in a file that DuckDB wrote or marked. For DuckDB, 24 hours equal one day."""
+    """Return whether `column` has intervals in a file that DuckDB wrote or marked. For DuckDB, 24
+    hours equal one day."""
     return is_interval(column) and (
         interval_form(footer, column) is not None
         or str(footer.metadata.created_by).startswith(_DUCKDB)
@@ -84,16 +89,21 @@ def compares_normalised(footer: Footer, column: Column) -> bool:
 
 
 def uncertainty(footer: Footer, column: Column) -> str | None:
-    """Explain why a value may be stored although a filter of `column` contains none of its queried forms; None if this cannot happen."""
+    """Explain why a value may be stored although a filter of `column` contains none of its queried
+    forms; None if this cannot happen."""
     if column.physical == "INT96":
         return int96.unknown_writer(footer)
     if not compares_normalised(footer, column) or interval_form(footer, column) == INTERVAL_FORM:
         return None
-    return "DuckDB compares intervals as months, days and hours carried over, and the file's filters are not known to hold that form"
+    return (
+        "DuckDB compares intervals as months, days and hours carried over, and the file's "
+        "filters are not known to hold that form"
+    )
 
 
 def narrow_bits(column: Column) -> int | None:
-    """Return the bits of an integer that is annotated as narrower than it is stored; None for other columns."""
+    """Return the bits of an integer that is annotated as narrower than it is stored; None for other
+    columns."""
     bits = column.logical.bits if column.logical is not None and column.logical.kind == "INT" else 0
     return (
         bits if column.physical in _INTEGERS and bits < 8 * (column.width or 0) and bits else None
@@ -101,7 +111,8 @@ def narrow_bits(column: Column) -> int | None:
 
 
 def times_beside(column: Column, time: int) -> list[int]:
-    """Return the numbers that may be stored for a time of day in UTC: a time with an offset may be outside the day."""
+    """Return the numbers that may be stored for a time of day in UTC: a time with an offset may be
+    outside the day."""
     day = _day(column)
     assert day is not None
     time_of_day = time % day if time != day else day
@@ -119,7 +130,8 @@ def _day(column: Column) -> int | None:
 
 
 def usual_numbers(column: Column) -> range | None:
-    """Return the stored numbers that a query of narrow integers or times finds by what readers show; None for columns of other types."""
+    """Return the stored numbers that a query of narrow integers or times finds by what readers
+    show; None for columns of other types."""
     if (bits := narrow_bits(column)) is not None:
         return range(-(1 << bits - 1), 1 << bits)
     day = _day(column)
@@ -127,7 +139,8 @@ def usual_numbers(column: Column) -> range | None:
 
 
 def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return the stored numbers of narrow integers and of times, and the numbers that readers show; None for columns of other types."""
+    """Return the stored numbers of narrow integers and of times, and the numbers that readers show;
+    None for columns of other types."""
     bits, day = narrow_bits(column), _day(column)
     if bits is None and day is None:
         return None
@@ -142,7 +155,8 @@ def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDAr
 
 
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
-    """Return the numbers of a floating-point column, including FLOAT16; None for columns of other types."""
+    """Return the numbers of a floating-point column, including FLOAT16; None for columns of other
+    types."""
     if column.float_format is None:
         return None
     import numpy as np
@@ -151,7 +165,8 @@ def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
 
 
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
-    """Return the other stored forms of floats: both zeros if one occurs, the canonical NaNs if any occurs; empty for other types."""
+    """Return the other stored forms of floats: both zeros if one occurs, the canonical NaNs if any
+    occurs; empty for other types."""
     numbers, layout = floats(column, plain), column.float_format
     if numbers is None or layout is None:
         return []
@@ -165,7 +180,8 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
 
 
 def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) -> memoryview:
-    """Hash the other forms of these fixed-width values, in no particular order; most values have none."""
+    """Hash the other forms of these fixed-width values, in no particular order; most values have
+    none."""
     if normalised_intervals:
         return hashing.hash_fixed(normalise_intervals(plain), INTERVAL_BYTES)
     if column.physical == "INT96":
@@ -179,7 +195,8 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
 def normalise_intervals(plain: bytes | memoryview) -> bytes:
     """Return the form in which DuckDB compares intervals: 24 hours become a day, 30 days a month.
 
-    This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and days as signed.
+    This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and
+    days as signed.
     """
     import numpy as np
 

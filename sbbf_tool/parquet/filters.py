@@ -1,9 +1,11 @@
-"""A Bloom filter as stored in a file: header, then bitset (parquet-format BloomFilter.md, "File Format").
+"""A Bloom filter as stored in a file: header, then bitset (parquet-format BloomFilter.md, "File
+Format").
 
     bloom_filter_offset -> | BloomFilterHeader (Thrift compact) | bitset of numBytes |
 
-No `PageHeader` encloses the header. Only its own `numBytes` defines the length of the bitset; the footer's `bloom_filter_length`, which is
-newer and optional, is compared with it but never overrides it.
+No `PageHeader` encloses the header. Only its own `numBytes` defines the length of the bitset; the
+footer's `bloom_filter_length`, which is newer and optional, is compared with it but never overrides
+it.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.draft_headers import HeaderReading
 
 HEADER_GUESS = 64
-"""Bytes to fetch at an offset to have a whole header: today's headers take 15 to 19, drafts' inside a PageHeader some more."""
+"""Bytes to fetch at an offset to have a whole header: today's headers take 15 to 19, drafts' inside
+a PageHeader some more."""
 
 MODULE_OVERHEAD = 4 + 12 + 16
 
-# Fields 2, 3 and 4 are unions. Their first members, which are empty structs, are BLOCK, XXHASH and UNCOMPRESSED.
+# Fields 2, 3 and 4 are unions. Their first members, which are empty structs, are BLOCK, XXHASH and
+# UNCOMPRESSED.
 
 _FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
 # numBytes is an i32: at most five bytes of varint, the fifth with four bits.
@@ -40,7 +44,8 @@ _LEAST_HEADER_BYTES = 2 + len(_FORM)
 
 
 class FilterHeader(NamedTuple):
-    """A parsed header: its length, the bytes of the bitset after it, and, if the bitset must not be interpreted, the reason."""
+    """A parsed header: its length, the bytes of the bitset after it, and, if the bitset must not be
+    interpreted, the reason."""
 
     length: int
     num_bytes: int
@@ -58,7 +63,8 @@ class FilterHeader(NamedTuple):
         )
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
-        """Return the header with only the readings of the stated length, or, if there are none, all that fit in `room` bytes."""
+        """Return the header with only the readings of the stated length, or, if there are none, all
+        that fit in `room` bytes."""
         fitting = [reading for reading in self.readings if reading.fits(room, stated_length)]
         fitting = fitting or [reading for reading in self.readings if reading.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self
@@ -108,34 +114,41 @@ class StoredFilter(NamedTuple):
 
     @property
     def num_blocks(self) -> int:
-        """Blocks in use. If the bitset is not a multiple of 32 bytes, as parquet-java can write it, its last bytes are unused."""
+        """Blocks in use. If the bitset is not a multiple of 32 bytes, as parquet-java can write it,
+        its last bytes are unused."""
         return self.header.num_bytes // BLOCK_BYTES
 
     def warnings(self) -> list[str]:
-        """Describe what at least one reader rejects or misreads; empty for a filter that every known reader accepts."""
+        """Describe what at least one reader rejects or misreads; empty for a filter that every
+        known reader accepts."""
         warnings = []
         stated_length, size = self.place.length, self.header.num_bytes
         if stated_length is None:
             warnings.append(
-                "bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter"
+                "bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, "
+                "hyparquet ignores the filter"
             )
         elif stated_length != self.length:
             warnings.append(
-                f"bloom_filter_length is {stated_length}, but header and bitset have {self.length} bytes: some readers ignore or misread it"
+                f"bloom_filter_length is {stated_length}, but header and bitset have "
+                f"{self.length} bytes: some readers ignore or misread it"
             )
         if size % BLOCK_BYTES:
             warnings.append(
-                f"the bitset of {size} bytes is not a whole number of blocks; its last {size % BLOCK_BYTES} bytes are unused"
+                f"the bitset of {size} bytes is not a whole number of blocks; its last "
+                f"{size % BLOCK_BYTES} bytes are unused"
             )
         if size > sizing.MAX_BYTES:
             warnings.append(
-                "the bitset is larger than 128 MiB: Trino fails; parquet-java, Arrow and Velox reject it"
+                "the bitset is larger than 128 MiB: Trino fails; parquet-java, Arrow and Velox "
+                "reject it"
             )
         elif size < sizing.MIN_BYTES:
             warnings.append("the bitset is smaller than 64 bytes: Impala reads past its end")
         elif size & (size - 1):
             warnings.append(
-                "the size of the bitset is not a power of two: Arrow C++ and Velox reject it, Impala misreads it"
+                "the size of the bitset is not a power of two: Arrow C++ and Velox reject it, "
+                "Impala misreads it"
             )
         return warnings
 
@@ -143,10 +156,11 @@ class StoredFilter(NamedTuple):
 def read_header(
     read: Callable[[int, int], bytes], offset: int, room: int, stated_length: int | None
 ) -> FilterHeader:
-    """Read and parse the header at `offset`, where `read(offset, length)` returns bytes and `room` bytes remain.
+    """Read and parse the header at `offset`, where `read(offset, length)` returns bytes and `room`
+    bytes remain.
 
-    `stated_length` is the length of the filter in the footer. Of a header in today's form, no byte after the header is read. Raises
-    UnreadableError.
+    `stated_length` is the length of the filter in the footer. Of a header in today's form, no byte
+    after the header is read. Raises UnreadableError.
     """
     data = read(offset, min(predict_header_bytes(stated_length), room))
     size = _SIZE.match(data)
@@ -158,7 +172,8 @@ def read_header(
 
 
 def predict_header_bytes(stated_length: int | None) -> int:
-    """Return the bytes of today's header of a filter whose header and bitset have this length; the fewest it can have if unknown."""
+    """Return the bytes of today's header of a filter whose header and bitset have this length; the
+    fewest it can have if unknown."""
     for length in (
         range(_LEAST_HEADER_BYTES, _LEAST_HEADER_BYTES + 5) if stated_length is not None else ()
     ):
@@ -171,12 +186,14 @@ def predict_header_bytes(stated_length: int | None) -> int:
 
 
 def parse_header(data: bytes) -> FilterHeader:
-    """Parse the header at the start of `data`. Raises UnreadableError if the bytes cannot be a header.
+    """Parse the header at the start of `data`. Raises UnreadableError if the bytes cannot be a
+    header.
 
-    A header that is well formed but not today's (another algorithm, hash or compression, or a draft: see `draft_headers`) is returned
-    with the reason why its bitset must not be interpreted.
+    A header that is well formed but not today's (another algorithm, hash or compression, or a
+    draft: see `draft_headers`) is returned with the reason why its bitset must not be interpreted.
     """
-    # A file may have tens of thousands of headers, nearly all of them in exactly today's form. Thrift parses only the others.
+    # A file may have tens of thousands of headers, nearly all of them in exactly today's form.
+    # Thrift parses only the others.
     usual = _USUAL_HEADER.match(data)
     if usual:
         raw, _ = compact.read_varint(usual[1], 0)
@@ -217,12 +234,14 @@ def _find_unsupported(header: BloomFilterHeader) -> str | None:
 
 
 def build_header(num_bytes: int) -> bytes:
-    """Build today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19 bytes."""
+    """Build today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19
+    bytes."""
     return b"\x15" + compact.build_int(num_bytes) + _FORM
 
 
 def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
-    """Build the header of this dialect for a bitset of `num_bytes`; some dialects have today's header."""
+    """Build the header of this dialect for a bitset of `num_bytes`; some dialects have today's
+    header."""
     from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
@@ -234,10 +253,11 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
 def build_draft_filter(
     dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False
 ) -> bytes:
-    """Build the header and the bitset, of `num_bytes`, of a filter that contains these plain-encoded values in this dialect.
+    """Build the header and the bitset, of `num_bytes`, of a filter that contains these
+    plain-encoded values in this dialect.
 
-    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. This function is for fixtures and corpora: no reader benefits from a
-    draft's filter.
+    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. This function is for fixtures
+    and corpora: no reader benefits from a draft's filter.
     """
     from sbbf_tool.bloom.filter import BloomFilter
 

@@ -1,9 +1,10 @@
-"""The end of a Parquet file and the `FileMetaData` in it (parquet-format README, "File format"; parquet.thrift).
+"""The end of a Parquet file and the `FileMetaData` in it (parquet-format README, "File format";
+parquet.thrift).
 
     ... pages ... | FileMetaData (Thrift compact) | u32 LE length of FileMetaData | "PAR1"
 
-A changed footer is spliced from its own bytes (`splice`), so everything that this package does not know is kept. A footer that is encrypted
-or signed has a `Cipher`.
+A changed footer is spliced from its own bytes (`splice`), so everything that this package does not
+know is kept. A footer that is encrypted or signed has a `Cipher`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Leaves = Callable[[Sequence[SchemaElement]], tuple[Column, ...]]
 
 
 class Tail(NamedTuple):
-    """Position of the footer: bytes `start` to `start + length` of the file, before the length word and the magic."""
+    """Position of the footer: bytes `start` to `start + length` of the file, before the length word
+    and the magic."""
 
     start: int
     length: int
@@ -38,13 +40,15 @@ class Tail(NamedTuple):
 
 
 _HINT = "write or copy it again"
-"""What to do about a file that was not written or copied as a whole, which is the usual cause of a footer that cannot be read."""
+"""What to do about a file that was not written or copied as a whole, which is the usual cause of a
+footer that cannot be read."""
 
 
 class Footer(FooterStructs):
     """A `FileMetaData` with its bytes and its position in the file.
 
-    For an encrypted or signed footer, `raw` is the plaintext struct, and `stored_bytes` its length as stored in the file.
+    For an encrypted or signed footer, `raw` is the plaintext struct, and `stored_bytes` its length
+    as stored in the file.
     """
 
     def __init__(
@@ -57,7 +61,8 @@ class Footer(FooterStructs):
         leaves: Leaves = leaf_columns,
     ) -> None:
         try:
-            # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.
+            # The metadata of encrypted chunks are replaced when they are decrypted, so these
+            # footers have all their chunks as objects.
             super().__init__(raw, whole=cipher is not None)
             if not self.num_row_groups and (self.metadata.num_rows or 0) > 0:
                 raise UnreadableError(
@@ -74,12 +79,14 @@ class Footer(FooterStructs):
         self.columns: tuple[Column, ...] = with_readings(
             leaves(self.metadata.schema), self.metadata
         )
-        """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
+        """Leaf columns in the schema's order; a column's `index` is its position in every row
+        group."""
         for number in range(self.num_row_groups):
             num_chunks = self.num_chunks(number)
             if num_chunks != len(self.columns):
                 raise UnreadableError(
-                    f"the row group has {num_chunks or 0} column chunks, but the schema has {len(self.columns)} leaf columns",
+                    f"the row group has {num_chunks or 0} column chunks, but the schema has "
+                    f"{len(self.columns)} leaf columns",
                     place=f"row group {number}",
                 )
 
@@ -90,7 +97,8 @@ class Footer(FooterStructs):
 
     @property
     def is_writable(self) -> bool:
-        """Whether a changed footer can replace this one; a signed footer must be signed again, which requires its key."""
+        """Whether a changed footer can replace this one; a signed footer must be signed again,
+        which requires its key."""
         return (
             self.cipher.can_write
             if self.cipher is not None
@@ -98,7 +106,8 @@ class Footer(FooterStructs):
         )
 
     def is_locked(self, row_group: int, column: int) -> bool:
-        """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
+        """Return whether the full metadata of a column chunk are encrypted with a key that is
+        missing."""
         ciphertext = self.column_chunk(row_group, column).encrypted_column_metadata
         return ciphertext is not None and not (
             self.cipher is not None and self.cipher.has_key((row_group, column))
@@ -114,22 +123,26 @@ class Footer(FooterStructs):
         return ChunkMeta(self.column_chunk(row_group, column))
 
     def chunk_metas(self, row_group: int) -> Iterator[ChunkMeta]:
-        """Iterate over what the footer states about each column chunk of a row group, in the columns' order."""
+        """Iterate over what the footer states about each column chunk of a row group, in the
+        columns' order."""
         return map(ChunkMeta, self.column_chunks(row_group))
 
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """Return the struct with the metadata of a column chunk, for readers of its pages; None if it is locked."""
+        """Return the struct with the metadata of a column chunk, for readers of its pages; None if
+        it is locked."""
         return self.column_chunk(row_group, column).meta_data
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""
+        """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this
+        one, then length and magic."""
         if self.cipher is None:
             return raw, build_tail(raw)
         stored, magic = self.cipher.encrypt_footer(raw)
         return stored, build_tail(stored, magic)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
-        """Ensure that a chunk states the physical type of its column; another type would decode to other values. Raises UnreadableError."""
+        """Ensure that a chunk states the physical type of its column; another type would decode to
+        other values. Raises UnreadableError."""
         if column.physical == UNKNOWN:
             raise UnreadableError(column.doubt or "")
         meta = self.chunk(row_group, column.index)
@@ -144,8 +157,9 @@ class Footer(FooterStructs):
         )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
-        """Ensure that the footer does not contradict itself on the number of values in a chunk: otherwise a reader might stop early, and a
-        filter would miss the rest. Raises UnreadableError.
+        """Ensure that the footer does not contradict itself on the number of values in a chunk:
+        otherwise a reader might stop early, and a filter would miss the rest. Raises
+        UnreadableError.
         """
         rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
         values = meta.num_values if meta is not None else None
@@ -157,14 +171,19 @@ class Footer(FooterStructs):
             or values < rows
             or (values > rows and not may_have_more)
         ):
-            counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
+            counts = (
+                f"{'no' if values is None else f'{values:,}'} values in "
+                f"{'no' if rows is None else f'{rows:,}'} rows"
+            )
             raise UnreadableError(f"the footer states {counts}")
 
     def ensure_own_pages(self) -> None:
-        """Ensure that chunks do not share pages, which a small file could state a million times. Raises UnreadableError."""
+        """Ensure that chunks do not share pages, which a small file could state a million times.
+        Raises UnreadableError."""
         if self._bytes_of_chunks > 4 * self.start:  # some writers state too many bytes
             raise UnreadableError(
-                f"column chunks of {self._bytes_of_chunks:,} bytes share the {self.start:,} bytes before the footer"
+                f"column chunks of {self._bytes_of_chunks:,} bytes share the {self.start:,} "
+                "bytes before the footer"
             )
 
     @cached_property
@@ -176,12 +195,14 @@ class Footer(FooterStructs):
         )
 
     def elsewhere(self, row_group: int, column: int) -> str | None:
-        """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if this file holds it."""
+        """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if
+        this file holds it."""
         path = self.chunk_meta(row_group, column).external
         return None if path is None or path.removeprefix("./") == self.file_name else path
 
     def end_of_pages(self, meta: ColumnMetaData) -> int:
-        """Return the first byte after a chunk's first data page at which something else begins, whatever size the chunk states."""
+        """Return the first byte after a chunk's first data page at which something else begins,
+        whatever size the chunk states."""
         names = (
             "data_page_offset",
             "dictionary_page_offset",
@@ -201,7 +222,8 @@ class Footer(FooterStructs):
         )
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
-        """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less, by parquet-mr before 1.12, mean none."""
+        """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less,
+        by parquet-mr before 1.12, mean none."""
         meta = self.chunk(row_group, column)
         if meta is None or meta.bloom_filter_offset is None or meta.bloom_filter_offset <= 0:
             return None
@@ -210,7 +232,8 @@ class Footer(FooterStructs):
         return FilterPlace(meta.bloom_filter_offset, meta.bloom_filter_length)
 
     def filter_places(self, columns: Collection[int] | None = None) -> dict[ChunkKey, FilterPlace]:
-        """Return the position of every filter of these columns, or of all, by row group and column, in this order."""
+        """Return the position of every filter of these columns, or of all, by row group and column,
+        in this order."""
         if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
             keys = (
                 (row_group, column)
@@ -242,7 +265,8 @@ class Footer(FooterStructs):
         }
 
     def recorded_chunks(self) -> set[ChunkKey]:
-        """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""
+        """Return the chunks that are not locked for which a filter offset or length is stated,
+        valid or not."""
         presence = zip(
             *self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True), strict=True
         )

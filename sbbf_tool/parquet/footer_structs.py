@@ -1,8 +1,9 @@
-"""The structs of a footer: the row groups and column chunks are parsed one by one when they are looked at, or all in advance.
+"""The structs of a footer: the row groups and column chunks are parsed one by one when they are
+looked at, or all in advance.
 
-The first way needs the index of positions that `_compact.c` makes, and documents: parsing a footer into objects takes some 100 times as
-long as walking over its bytes. Encrypted footers, unusual ones, and installations without the extension use the second way. Both state the
-same.
+The first way needs the index of positions that `_compact.c` makes, and documents: parsing a footer
+into objects takes some 100 times as long as walking over its bytes. Encrypted footers, unusual
+ones, and installations without the extension use the second way. Both state the same.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class _RowGroupAt(NamedTuple):
 
 
 class ChunkIndex:
-    """The positions in one footer. All of its bytes are known to be readable; nothing in it is encrypted."""
+    """The positions in one footer. All of its bytes are known to be readable; nothing in it is
+    encrypted."""
 
     def __init__(
         self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes
@@ -94,9 +96,11 @@ class ChunkIndex:
     def numbers(
         self, names: tuple[str, ...], *, presence: bool = False
     ) -> tuple[Sequence[int], ...]:
-        """Read the fields with these names, of `ColumnChunk` or `ColumnMetaData`, of all chunks, row group by row group.
+        """Read the fields with these names, of `ColumnChunk` or `ColumnMetaData`, of all chunks,
+        row group by row group.
 
-        The number is 0 if a chunk does not state the field, and the length of text; with `presence` it is 1 if the chunk states the field.
+        The number is 0 if a chunk does not state the field, and the length of text; with `presence`
+        it is 1 if the chunk states the field.
         """
         flag = _PRESENCE if presence else 0
         fields = b"".join(
@@ -118,19 +122,24 @@ class ChunkIndex:
 
 
 def index_chunks(raw: bytes) -> ChunkIndex | None:
-    """Find the row groups and column chunks of a footer; None if it must be parsed as a whole, or if the extension was not built."""
+    """Find the row groups and column chunks of a footer; None if it must be parsed as a whole, or
+    if the extension was not built."""
     positions = _compact.walk(raw, _table()) if has_walker else None
     return None if positions is None else ChunkIndex(raw, *positions)
 
 
 def describe() -> str:
     """Describe in one line how footers are read."""
-    return f"footers: {'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (no extension _compact)'}"
+    return (
+        "footers: "
+        f"{'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (no extension _compact)'}"
+    )
 
 
 @cache
 def _table() -> bytes:
-    """Build the table of the structs in a `FileMetaData` that `_compact.c` takes, from the specs of the generated classes."""
+    """Build the table of the structs in a `FileMetaData` that `_compact.c` takes, from the specs of
+    the generated classes."""
     numbers: dict[type[Any], int] = {FileMetaData: 0}
     table = bytearray()
     pending: list[type[Any]] = [FileMetaData]
@@ -149,7 +158,8 @@ def _table() -> bytes:
 def _slot(
     kind: int, arguments: Any, numbers: dict[type[Any], int], pending: list[type[Any]]
 ) -> bytes:
-    """Build the entry of one field; a struct that has no number yet gets one, and is appended to `pending`."""
+    """Build the entry of one field; a struct that has no number yet gets one, and is appended to
+    `pending`."""
     element, nested = compact.STOP, 0
     if kind == compact.LIST:
         element, arguments = KINDS[arguments[0]], arguments[1]
@@ -164,7 +174,8 @@ def _slot(
 
 @cache
 def _field_ids() -> dict[str, tuple[int, int]]:
-    """Map the names of a chunk's fields to id and kind; ids of fields of `ColumnMetaData` come after those of `ColumnChunk`."""
+    """Map the names of a chunk's fields to id and kind; ids of fields of `ColumnMetaData` come
+    after those of `ColumnChunk`."""
     classes = ((0, ColumnChunk), (_SLOTS, ColumnMetaData))
     return {
         spec[2]: (first + spec[0], KINDS[spec[1]])
@@ -176,7 +187,8 @@ def _field_ids() -> dict[str, tuple[int, int]]:
 
 _FEW_CHUNKS = 256
 LEAST_SHARE = 16
-"""If more than one in so many chunks is looked at, looking at them one by one takes longer than at all at once."""
+"""If more than one in so many chunks is looked at, looking at them one by one takes longer than at
+all at once."""
 
 
 class FooterStructs:
@@ -186,7 +198,8 @@ class FooterStructs:
     """
 
     def __init__(self, raw: bytes, *, whole: bool = False) -> None:
-        """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there is no list of row groups."""
+        """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there
+        is no list of row groups."""
         self.raw = raw
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
@@ -196,7 +209,8 @@ class FooterStructs:
         self._parsed: list[RowGroup] | None = (
             None if self.index is not None else self.metadata.row_groups
         )
-        # They are looked up in one way only, or code that works for a parsed footer would see no row groups in an indexed one.
+        # They are looked up in one way only, or code that works for a parsed footer would see no
+        # row groups in an indexed one.
         self.metadata.row_groups = None
         if not self.metadata.schema or (self.index is None and self._parsed is None):
             raise UnreadableError("the footer has no schema or no list of row groups")
@@ -260,10 +274,12 @@ class FooterStructs:
         return iter(parse_struct(RowGroup, self.index.row_group(row_group)).columns)
 
     def numbers(self, *names: str, presence: bool = False) -> tuple[Sequence[int], ...]:
-        """Return, for each field of `ColumnChunk` or `ColumnMetaData`, its numbers in all chunks, row group by row group.
+        """Return, for each field of `ColumnChunk` or `ColumnMetaData`, its numbers in all chunks,
+        row group by row group.
 
-        The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty; with `presence` it is 1 for
-        each chunk that states the field. Much faster than looking at each chunk.
+        The number is 0 for a chunk that does not state the field; for text it is 0 only if the text
+        is empty; with `presence` it is 1 for each chunk that states the field. Much faster than
+        looking at each chunk.
         """
         if self.index is None:
             return tuple(
@@ -273,7 +289,8 @@ class FooterStructs:
                 ]
                 for name in names
             )
-        # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
+        # Eight bytes per chunk and field are kept, so that the footer is read once for each set of
+        # fields.
         numbers = self._numbers.get((names, presence))
         if numbers is None:
             numbers = self._numbers[names, presence] = self.index.numbers(names, presence=presence)

@@ -1,13 +1,16 @@
-"""INT96 instants (8 bytes of nanoseconds within a day, 4 bytes of Julian day) and the forms in which writers store the same instant.
+"""INT96 instants (8 bytes of nanoseconds within a day, 4 bytes of Julian day) and the forms in
+which writers store the same instant.
 
-The format leaves INT96 undefined. Readers add the two parts, so one instant has many forms. Two are in use:
+The format leaves INT96 undefined. Readers add the two parts, so one instant has many forms. Two are
+in use:
 
     rounded down     the nanoseconds count from midnight, from 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
     towards zero     before 1970 the day is the next one and the nanoseconds are negative, as in C++ division: Arrow C++ up to 22.0
                      (apache/arrow issue 48246)
 
-A query looks up both, and a builder inserts both. None of these writers uses other forms, such as nanoseconds of a day or more. If the
-writer of a file is not known to use one of the two, a filter that contains neither form therefore excludes nothing.
+A query looks up both, and a builder inserts both. None of these writers uses other forms, such as
+nanoseconds of a day or more. If the writer of a file is not known to use one of the two, a filter
+that contains neither form therefore excludes nothing.
 """
 
 from __future__ import annotations
@@ -31,31 +34,38 @@ _PARTS = [("nanos", "<i8"), ("day", "<i4")]
 _SHOWN_CHARACTERS = 60
 
 _KNOWN_WRITERS = (
-    # Arrow C++, pyarrow, R: https://github.com/apache/arrow/blob/main/cpp/src/parquet/column_writer.h (ArrowTimestampToImpalaTimestamp)
+    # Arrow C++, pyarrow, R:
+    # https://github.com/apache/arrow/blob/main/cpp/src/parquet/column_writer.h
+    # (ArrowTimestampToImpalaTimestamp)
     "parquet-cpp-arrow version",
     "parquet-cpp version",
     # https://github.com/dask/fastparquet/blob/main/fastparquet/writer.py (convert)
     "fastparquet-python version",
-    # https://github.com/apache/impala/blob/master/be/src/runtime/timestamp-value.h (a time of day and a date)
+    # https://github.com/apache/impala/blob/master/be/src/runtime/timestamp-value.h (a time of day
+    # and a date)
     "impala version",
     # https://github.com/trinodb/trino/blob/master/lib/trino-parquet/src/main/java/io/trino/parquet/writer/valuewriter/Int96TimestampValueWriter.java
     "parquet-mr-trino version",
 )
-"""Prefixes of `created_by` of writers that use one of the two forms. parquet-java is not included: it stores what its callers pass."""
+"""Prefixes of `created_by` of writers that use one of the two forms. parquet-java is not included:
+it stores what its callers pass."""
 _KNOWN_KEYS = (
     # https://github.com/apache/spark/blob/master/sql/catalyst/src/main/scala/org/apache/spark/sql/catalyst/util/DateTimeUtils.scala
     "org.apache.spark.sql.parquet.row.metadata",
     "org.apache.spark.version",
-    # https://github.com/apache/hive/blob/master/ql/src/java/org/apache/hadoop/hive/ql/io/parquet/timestamp/NanoTimeUtils.java (getNanoTime)
+    # https://github.com/apache/hive/blob/master/ql/src/java/org/apache/hadoop/hive/ql/io/parquet/timestamp/NanoTimeUtils.java
+    # (getNanoTime)
     "writer.date.proleptic",
     "writer.zone.conversion.legacy",
 )
-"""Metadata keys of programs that call parquet-java with one of the two forms. Other tools may copy these keys."""
+"""Metadata keys of programs that call parquet-java with one of the two forms. Other tools may copy
+these keys."""
 _PARQUET_JAVA = "parquet-mr "
 
 
 def instant_of(plain: bytes) -> int:
-    """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their form."""
+    """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their
+    form."""
     day = int.from_bytes(plain[8:], "little", signed=True)
     return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(
         plain[:8], "little", signed=True
@@ -63,7 +73,8 @@ def instant_of(plain: bytes) -> int:
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
-    """Build the one or two forms of an instant that are in use, rounded down first. Raises OverflowError if the day exceeds 4 bytes."""
+    """Build the one or two forms of an instant that are in use, rounded down first. Raises
+    OverflowError if the day exceeds 4 bytes."""
     days, nanos = divmod(instant, NANOS_PER_DAY)
     day = days + JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
@@ -71,7 +82,8 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
 
 
 def instants_read_as(instant: int) -> Iterator[int]:
-    """Iterate over other instants in the years 1 to 9999 that readers with 64-bit nanoseconds, such as pyarrow, confuse with this one."""
+    """Iterate over other instants in the years 1 to 9999 that readers with 64-bit nanoseconds, such
+    as pyarrow, confuse with this one."""
     first, last = _YEARS_1_TO_9999
     for alias in range(first + (instant - first) % (1 << 64), last, 1 << 64):
         if alias != instant:
@@ -79,7 +91,8 @@ def instants_read_as(instant: int) -> Iterator[int]:
 
 
 def other_forms_of(plain: bytes) -> tuple[bytes, ...]:
-    """Build the other forms in use for the instant in these 12 bytes; empty if its day exceeds 4 bytes."""
+    """Build the other forms in use for the instant in these 12 bytes; empty if its day exceeds 4
+    bytes."""
     try:
         return tuple(form for form in forms_of(instant_of(plain)) if form != plain)
     except OverflowError:
@@ -91,7 +104,8 @@ def _plain(day: int, nanos: int) -> bytes:
 
 
 def forms_beside(plain: memoryview) -> bytes:
-    """Build the other forms in use for the instants of these values: 12 bytes each, in no particular order."""
+    """Build the other forms in use for the instants of these values: 12 bytes each, in no
+    particular order."""
     stored, day, nanos = _split(plain)
     # Rounded towards zero: instants before 1970 that are stored in another form.
     lacks = (day < JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
@@ -105,7 +119,8 @@ def rounded_down(plain: memoryview) -> bytes:
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
-    """Split values into the parts as stored, the days, and the nanoseconds; the latter two are rounded down."""
+    """Split values into the parts as stored, the days, and the nanoseconds; the latter two are
+    rounded down."""
     import numpy as np
 
     stored = np.frombuffer(plain, _PARTS)
@@ -127,7 +142,8 @@ def _join_parts(
 
 
 def unknown_writer(footer: Footer | None) -> str | None:
-    """Explain why an instant may be stored in neither form; None if the file's writer is known to use one of them.
+    """Explain why an instant may be stored in neither form; None if the file's writer is known to
+    use one of them.
 
     Without a footer, the writer is unknown.
     """
@@ -150,7 +166,8 @@ def unknown_writer(footer: Footer | None) -> str | None:
 
 
 def without_int96(footer: bytes) -> bytes:
-    """Return a footer in which INT96 columns are FIXED_LEN_BYTE_ARRAY(12). It has no metadata of keys, such as a schema of Arrow."""
+    """Return a footer in which INT96 columns are FIXED_LEN_BYTE_ARRAY(12). It has no metadata of
+    keys, such as a schema of Arrow."""
     from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
     from sbbf_tool.parquet.structs import build_struct, parse_struct
 

@@ -1,6 +1,8 @@
-"""Dates, times of day, instants and durations in ISO 8601 notation, in exact integers (LogicalTypes.md, "Temporal Types").
+"""Dates, times of day, instants and durations in ISO 8601 notation, in exact integers
+(LogicalTypes.md, "Temporal Types").
 
-The standard library's `datetime` is limited to microseconds and to the years 1 to 9999; columns are not.
+The standard library's `datetime` is limited to microseconds and to the years 1 to 9999; columns are
+not.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ _TIME = r"(?P<hour>\d\d+):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fractio
 _ZONE = (
     r"(?: ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?(?: (?P<name>[A-Za-z][A-Za-z0-9_/+-]*))?"
 )
-"""An offset, the name of a zone, or both: BigQuery and Athena print `2026-01-31 03:03:00 UTC`, Trino a name, Go `+0100 CET`."""
+"""An offset, the name of a zone, or both: BigQuery and Athena print `2026-01-31 03:03:00 UTC`,
+Trino a name, Go `+0100 CET`."""
 _DATE_ONLY = f"(?a){_DATE}"
 _TIME_ONLY = f"(?a)(?P<sign>-)?{_TIME}{_ZONE}"
 _UTC = ("UTC", "UT", "GMT", "Z")
@@ -31,13 +34,15 @@ _DURATION = (
 
 
 class Instant(NamedTuple):
-    """A parsed time: whole nanoseconds, whether digits below a nanosecond remain, and whether a zone was stated."""
+    """A parsed time: whole nanoseconds, whether digits below a nanosecond remain, and whether a
+    zone was stated."""
 
     nanos: int
     finer: bool
     zoned: bool
     repeated: int | None = None
-    """The nanoseconds of the second instant with this text, if the clocks of the zone were set back then."""
+    """The nanoseconds of the second instant with this text, if the clocks of the zone were set back
+    then."""
 
     @property
     def each(self) -> tuple[int, ...]:
@@ -51,7 +56,8 @@ class Instant(NamedTuple):
 
 
 def parse_date(text: str) -> int:
-    """Parse a date into days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
+    """Parse a date into days since 1970-01-01 in the proleptic Gregorian calendar. Raises
+    ValueError."""
     match = re.fullmatch(_DATE_ONLY, text)
     if not match:
         raise ValueError("not a date")
@@ -59,9 +65,11 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Parse a time of day into nanoseconds since midnight. Raises ValueError, also for zones except UTC.
+    """Parse a time of day into nanoseconds since midnight. Raises ValueError, also for zones except
+    UTC.
 
-    A time before midnight, or after the end of the day at 24:00, is one that a writer may have stored.
+    A time before midnight, or after the end of the day at 24:00, is one that a writer may have
+    stored.
     """
     match = re.fullmatch(_TIME_ONLY, text)
     if not match or _zone_seconds(match["zone"]) or (match["name"] or "UTC").upper() not in _UTC:
@@ -71,7 +79,8 @@ def parse_time(text: str) -> Instant:
 
 
 def parse_timestamp(text: str) -> Instant:
-    """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if it has a zone). A date alone means midnight. Raises ValueError."""
+    """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if it has a zone). A date
+    alone means midnight. Raises ValueError."""
     match = re.fullmatch(_TIMESTAMP, text)
     if not match:
         raise ValueError("not a timestamp")
@@ -86,7 +95,8 @@ def parse_timestamp(text: str) -> Instant:
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
-    """Parse a duration into months, days and milliseconds; None if it is finer than a millisecond. Raises ValueError."""
+    """Parse a duration into months, days and milliseconds; None if it is finer than a millisecond.
+    Raises ValueError."""
     match = re.fullmatch(_DURATION, text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
@@ -107,7 +117,8 @@ def format_date(days: int) -> str:
 
 
 def format_time(count: int, unit: str) -> str:
-    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed, also outside a day."""
+    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed, also
+    outside a day."""
     seconds, nanos = divmod(abs(count) * UNIT_NANOS[unit], NANOS_PER_SECOND)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     return f"{'-' if count < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
@@ -145,7 +156,8 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
-    """Return the offsets in nanoseconds that a zone of the tz database has at a local time, which differ if clocks are set back then.
+    """Return the offsets in nanoseconds that a zone of the tz database has at a local time, which
+    differ if clocks are set back then.
 
     Raises ValueError for an unknown zone, and OverflowError outside the years 1 to 9999.
     """

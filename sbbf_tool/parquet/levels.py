@@ -1,9 +1,10 @@
-"""Definition levels and indices into a dictionary: the hybrid of run lengths and bit packing (parquet-format Encodings.md, "Run Length
-Encoding / Bit-Packing Hybrid").
+"""Definition levels and indices into a dictionary: the hybrid of run lengths and bit packing
+(parquet-format Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
 
     run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 packed levels per group
 
-A value is present if its definition level is the highest of the column. Otherwise it, or a list or struct around it, is null or empty.
+A value is present if its definition level is the highest of the column. Otherwise it, or a list or
+struct around it, is null or empty.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _MOST_BITS, _MOST_HEADER_BYTES = 32, 5
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
-    """Count how many of the first `count` levels equal `highest`. If `highest` is 0, return `count`: such columns store no levels.
+    """Count how many of the first `count` levels equal `highest`. If `highest` is 0, return
+    `count`: such columns store no levels.
 
     Raises ValueError if there are fewer levels, or the bytes cannot be levels.
     """
@@ -36,7 +38,8 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
 
 
 def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
-    """Return the first `count` numbers of `width` bits: levels, or indices into a dictionary. Raises as `count_highest`."""
+    """Return the first `count` numbers of `width` bits: levels, or indices into a dictionary.
+    Raises as `count_highest`."""
     import numpy as np
 
     if width > _MOST_BITS:
@@ -50,7 +53,8 @@ def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
 
 
 def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the length of each run, and the number that it repeats or its packed bytes. Packed runs in a row are yielded as one."""
+    """Yield the length of each run, and the number that it repeats or its packed bytes. Packed runs
+    in a row are yielded as one."""
     remaining, position, num_packed = count, 0, 0
     packed: list[memoryview] = []
     while remaining > 0:
@@ -88,7 +92,8 @@ def _count_packed(packed: bytes, highest: int, count: int) -> int:
 
 
 def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
-    """Return the first `count` numbers of `width` bits each, at most 32, least significant bit first."""
+    """Return the first `count` numbers of `width` bits each, at most 32, least significant bit
+    first."""
     import numpy as np
 
     num_groups = (count + 7) // 8
@@ -97,7 +102,8 @@ def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
     plain[:size] = np.frombuffer(packed, np.uint8, size)
     numbers = np.empty((num_groups, 8), np.uint32)
     for at in range(8):
-        # Number `at` of each group begins in the same byte of its group, and the eight bytes from there have all of its bits.
+        # Number `at` of each group begins in the same byte of its group, and the eight bytes from
+        # there have all of its bits.
         start, shift = divmod(at * width, 8)
         numbers[:, at] = (
             np.ndarray(num_groups, "<u8", plain, start, (width,)) >> shift & (1 << width) - 1

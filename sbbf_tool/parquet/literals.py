@@ -1,8 +1,10 @@
-"""The written form of a value, and the plain bytes that a column would store for it (LogicalTypes.md, Encodings.md "Plain").
+"""The written form of a value, and the plain bytes that a column would store for it
+(LogicalTypes.md, Encodings.md "Plain").
 
-Some answers need no filter: a column cannot store a value finer than its unit, NaN has many stored forms, and null has none. `parse` and
-`format_plain` are inverse to each other for the forms that writers choose. Except in text columns, `0x` and hexadecimal digits stand for
-the plain bytes themselves, so that bytes without a written form can be looked up too.
+Some answers need no filter: a column cannot store a value finer than its unit, NaN has many stored
+forms, and null has none. `parse` and `format_plain` are inverse to each other for the forms that
+writers choose. Except in text columns, `0x` and hexadecimal digits stand for the plain bytes
+themselves, so that bytes without a written form can be looked up too.
 """
 
 from __future__ import annotations
@@ -69,15 +71,18 @@ NOTATIONS: dict[str, tuple[Notation, tuple[str, ...]]] = {
     "GEOGRAPHY": (GEOMETRIES, ("BYTE_ARRAY",)),
     "UUID": (UUIDS, ("FIXED_LEN_BYTE_ARRAY(16)",)),
 }
-"""Notation of the values of each logical type, and the physical types that the specification allows for it, with the length or the unit
-if only one is allowed. On any other physical type, the annotation has no meaning.
+"""Notation of the values of each logical type, and the physical types that the specification allows
+for it, with the length or the unit if only one is allowed. On any other physical type, the
+annotation has no meaning.
 """
 
 
 def parse(column: Column, text: str | None) -> Literal:
-    """Parse `text` as a value of `column`; None means null, and so does the word "null" in a column that is not text.
+    """Parse `text` as a value of `column`; None means null, and so does the word "null" in a column
+    that is not text.
 
-    Raises UsageError, with the notation of the column's values, if `text` is not a value of the column.
+    Raises UsageError, with the notation of the column's values, if `text` is not a value of the
+    column.
     """
     if text is None or (text.lower() == "null" and not may_be_text(column)):
         return Literal(
@@ -116,8 +121,8 @@ def _shorten(text: str) -> str:
 def parse_object(column: Column, value: object) -> Literal:
     """Convert a Python value to a value of `column`; see `parse`.
 
-    It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime, timedelta, UUID, or a scalar of numpy, pandas or
-    pyarrow that means one of these, or null.
+    It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime,
+    timedelta, UUID, or a scalar of numpy, pandas or pyarrow that means one of these, or null.
     """
     value = as_value(value)
     if column.physical == "BOOLEAN" or column.doubt:
@@ -148,9 +153,11 @@ _EXACT_IN_DOUBLE = 1 << 53
 
 
 def parse_unfit(column: Column, value: object, reason: str) -> Literal:
-    """Return what a file answers for a value that `parse_object` refuses, but that the type of the same column in other files may hold.
+    """Return what a file answers for a value that `parse_object` refuses, but that the type of the
+    same column in other files may hold.
 
-    Readers widen numbers: a number that this type cannot hold is in no row. They also convert other types, in ways of their own.
+    Readers widen numbers: a number that this type cannot hold is in no row. They also convert other
+    types, in ways of their own.
     """
     text = value if isinstance(value, str) else str(value)
     notation = _notation(column) if column.physical != "BOOLEAN" and not column.doubt else None
@@ -176,7 +183,8 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
 
 
 def with_single_precision(column: Column, literal: Literal) -> Literal:
-    """Add the form that a value of a DOUBLE has if it came from a FLOAT of the same table: rounded, and widened again."""
+    """Add the form that a value of a DOUBLE has if it came from a FLOAT of the same table: rounded,
+    and widened again."""
     if column.physical != "DOUBLE" or len(literal.forms) != 1:
         return literal
     with suppress(OverflowError):
@@ -189,7 +197,8 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
 
 
 def _number(text: str) -> Decimal | None:
-    """Return the number that a text of reasonable length means; None if it means none, or no finite one."""
+    """Return the number that a text of reasonable length means; None if it means none, or no finite
+    one."""
     from decimal import Decimal, InvalidOperation
 
     try:
@@ -212,7 +221,8 @@ _MOST_DIGITS = 1000
 _HEXADECIMAL = (
     r"(?i)(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]"
 )
-"""Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
+"""Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark
+does."""
 _ESCAPED = rb"\\x([0-9a-fA-F]{2})"
 _TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(
     range(128, 256)
@@ -221,7 +231,8 @@ _UUID = r"(?i)([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a
 
 
 def other_meaning(column: Column, text: str) -> str | None:
-    """Return the words in which to warn that text may be the notation of another value than its own characters; None if it is not."""
+    """Return the words in which to warn that text may be the notation of another value than its own
+    characters; None if it is not."""
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
     uuid, shown = (
@@ -231,7 +242,8 @@ def other_meaning(column: Column, text: str) -> str | None:
     if _notation(column) is TEXT:
         return (
             uuid
-            and f"{shown}: a UUID may be stored as {('' if '-' in text else '-').join(uuid.groups())}"
+            and f"{shown}: a UUID may be stored as "
+            f"{('' if '-' in text else '-').join(uuid.groups())}"
         )
     match = re.fullmatch(_HEXADECIMAL, text)
     if uuid is not None:
@@ -243,7 +255,10 @@ def other_meaning(column: Column, text: str) -> str | None:
     else:
         return None
     ending = "..." if len(plain) > 2 * _SHOWN_CHARACTERS + 8 else ""
-    return f"{shown}: write bytes in hexadecimal, as 0x{plain.lower()[: 2 * _SHOWN_CHARACTERS + 8]}{ending}"
+    return (
+        f"{shown}: write bytes in hexadecimal, as "
+        f"0x{plain.lower()[: 2 * _SHOWN_CHARACTERS + 8]}{ending}"
+    )
 
 
 def are_alike(first: bytes, second: bytes) -> bool:
@@ -252,7 +267,8 @@ def are_alike(first: bytes, second: bytes) -> bool:
 
 
 def format_plain(column: Column, plain: bytes) -> str:
-    """Format a stored value in the notation of `parse`; in hexadecimal if the bytes are not a value of the logical type."""
+    """Format a stored value in the notation of `parse`; in hexadecimal if the bytes are not a value
+    of the logical type."""
     if (
         column.physical == "BOOLEAN"
         or column.doubt
@@ -291,7 +307,8 @@ def _notation(column: Column) -> Notation:
 
 
 def may_be_text(column: Column) -> bool:
-    """Return whether text is stored in the column as its own bytes, unless it is plain bytes in hexadecimal, as 0x.."""
+    """Return whether text is stored in the column as its own bytes, unless it is plain bytes in
+    hexadecimal, as 0x.."""
     if column.physical == "BOOLEAN" or column.doubt:
         return False
     notation = _notation(column)
@@ -310,7 +327,8 @@ def are_integers(column: Column) -> bool:
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
-    """Parse plain bytes; the forms to look up are these bytes and all others in which their value may be stored."""
+    """Parse plain bytes; the forms to look up are these bytes and all others in which their value
+    may be stored."""
     plain = bytes.fromhex(text[2:])
     if column.width is not None and len(plain) != column.width:
         raise ValueError
@@ -329,7 +347,8 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
 
 
 def _is_rounded(column: Column, value: object) -> bool:
-    """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the nearest double, not its digits."""
+    """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the
+    nearest double, not its digits."""
     import numbers
 
     return (
@@ -368,7 +387,8 @@ def write_object(value: object) -> str | None:
 
 
 def _duration_of(value: Any) -> object:
-    """Convert a duration of numpy, which counts any unit; None for months and years, whose length is unknown, and for too many units."""
+    """Convert a duration of numpy, which counts any unit; None for months and years, whose length
+    is unknown, and for too many units."""
     import datetime
 
     import numpy as np

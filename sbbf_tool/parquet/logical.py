@@ -1,7 +1,9 @@
-"""Logical types (LogicalTypes.md): the meaning of the values of a leaf column, in addition to the physical type that stores them.
+"""Logical types (LogicalTypes.md): the meaning of the values of a leaf column, in addition to the
+physical type that stores them.
 
-Type parameters that the format forbids, or that this package does not support, are checked once, when a column is made. A column
-with such parameters has an unknown type, and its values are not looked up.
+Type parameters that the format forbids, or that this package does not support, are checked once,
+when a column is made. A column with such parameters has an unknown type, and its values are not
+looked up.
 """
 
 from __future__ import annotations
@@ -39,29 +41,43 @@ class Logical(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What engines know of the values of a column from elsewhere than its type: from key-values of the file, or the schema of its table."""
+    """What engines know of the values of a column from elsewhere than its type: from key-values of
+    the file, or the schema of its table."""
 
     doubt: str | None = None
-    """Why values that are equal for an engine may be stored as other bytes, so that none can be excluded."""
+    """Why values that are equal for an engine may be stored as other bytes, so that none can be
+    excluded."""
     char_length: int = 0
-    """n of CHAR(n), 0 for other types: Spark compares as if blanks filled the text up to n characters."""
+    """n of CHAR(n), 0 for other types: Spark compares as if blanks filled the text up to n
+    characters."""
     is_hybrid: bool = False
-    """Whether days may be counted in the calendar that is Julian before 1582-10-15, as Spark before 3.0 and Hive before 3.1 do."""
+    """Whether days may be counted in the calendar that is Julian before 1582-10-15, as Spark before
+    3.0 and Hive before 3.1 do."""
     has_nanos: bool = False
-    """Whether the writer may store INT96 instants with digits below a microsecond, which DuckDB, Spark and Trino do not show."""
+    """Whether the writer may store INT96 instants with digits below a microsecond, which DuckDB,
+    Spark and Trino do not show."""
 
     def notes(self) -> Iterator[str]:
         """Yield sentences for people who look at the column."""
         if self.doubt:
             yield f"a filter cannot exclude values: {self.doubt}"
         if self.char_length:
-            yield f"its text is a CHAR({self.char_length}), which Spark compares without regard to blanks at the end"
+            yield (
+                f"its text is a CHAR({self.char_length}), which Spark compares without "
+                "regard to blanks at the end"
+            )
         if self.is_hybrid:
-            yield f"a filter cannot exclude dates before 1582-10-15 and instants before 1900: {HYBRID}"
+            yield (
+                "a filter cannot exclude dates before 1582-10-15 and instants before "
+                f"1900: {HYBRID}"
+            )
 
 
 AS_STORED = Reading()
-HYBRID = "the file may count days in the calendar that is Julian before 1582-10-15, which Spark converts and other readers do not"
+HYBRID = (
+    "the file may count days in the calendar that is Julian before 1582-10-15, which "
+    "Spark converts and other readers do not"
+)
 _SPARK_SCHEMA, _SPARK_VERSION = (
     "org.apache.spark.sql.parquet.row.metadata",
     "org.apache.spark.version",
@@ -71,10 +87,13 @@ _MAX_DEPTH = 100
 
 
 def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[str, ...], Reading]]:
-    """Return the reading of dates and instants, that of INT96, and those of text columns by path without scaffolding.
+    """Return the reading of dates and instants, that of INT96, and those of text columns by path
+    without scaffolding.
 
-    Spark decides by the same keys: https://github.com/apache/spark/blob/master/sql/core/src/main/scala/org/apache/spark/sql/execution/datasources/DataSourceUtils.scala
-    (`getRebaseSpec`). Its releases before 3.0 store a schema but no version. Hive states its calendar.
+    Spark decides by the same keys:
+    https://github.com/apache/spark/blob/master/sql/core/src/main/scala/org/apache/spark/sql/execution/datasources/DataSourceUtils.scala
+    (`getRebaseSpec`). Its releases before 3.0 store a schema but no version. Hive states its
+    calendar.
     """
     keys: dict[str, str] = {
         entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()
@@ -103,7 +122,8 @@ _COLLATIONS, _CHAR_TYPE = "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
-    """Return the text columns that engines do not compare byte by byte, by path without scaffolding, in a schema of Spark."""
+    """Return the text columns that engines do not compare byte by byte, by path without
+    scaffolding, in a schema of Spark."""
     readings: dict[tuple[str, ...], Reading] = {}
 
     def walk(
@@ -122,7 +142,8 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
                 readings[path] = Reading(char_length=int(char[1]))
             elif kind == "string" and re.search(_CHAR, declared):
                 readings[path] = Reading(
-                    f"it is part of a column of type {declared}, whose text may be filled up with blanks"
+                    f"it is part of a column of type {declared}, whose text may be filled up "
+                    "with blanks"
                 )
         elif isinstance(kind, dict) and depth < _MAX_DEPTH:
             fields = kind.get("fields")
@@ -156,7 +177,8 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
 
 
 MAX_DIGITS = 1000
-"""Maximum precision of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76 digits."""
+"""Maximum precision of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at
+76 digits."""
 _BYTES = {"INT32": 4, "INT64": 8}
 _UNITS = ("MILLIS", "MICROS", "NANOS")
 _PLAIN_KINDS = (
@@ -191,7 +213,8 @@ _CONVERTED = {
 
 
 def logical_of(element: SchemaElement) -> Logical | None:
-    """Return the logical type; `LogicalType` overrides `ConvertedType`, and an unknown union member is ignored."""
+    """Return the logical type; `LogicalType` overrides `ConvertedType`, and an unknown union member
+    is ignored."""
     if element.logicalType is not None:
         logical = _from_union(element.logicalType)
         if logical is not None:
@@ -202,8 +225,9 @@ def logical_of(element: SchemaElement) -> Logical | None:
 
 
 def contradiction_of(element: SchemaElement) -> str | None:
-    """Explain why readers differ on the values of a column; None if they do not. If the `LogicalType` is unknown to them, some readers use
-    the `ConvertedType` (DuckDB), others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
+    """Explain why readers differ on the values of a column; None if they do not. If the
+    `LogicalType` is unknown to them, some readers use the `ConvertedType` (DuckDB), others the
+    physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
     """
     union = element.logicalType
     if (
@@ -212,11 +236,15 @@ def contradiction_of(element: SchemaElement) -> str | None:
         or any(member is not None for member in vars(union).values())
     ):
         return None
-    return "its logical type is not known here, and its converted type is DECIMAL: readers differ on its values"
+    return (
+        "its logical type is not known here, and its converted type is DECIMAL: readers "
+        "differ on its values"
+    )
 
 
 def doubt_of(physical: str, type_length: int | None, logical: Logical | None) -> str | None:
-    """Explain why values of this type cannot be interpreted; None if they can. `type_length` is the length that the schema states."""
+    """Explain why values of this type cannot be interpreted; None if they can. `type_length` is the
+    length that the schema states."""
     if physical == "FIXED_LEN_BYTE_ARRAY" and (type_length or 0) <= 0:
         length_text = "is not stated" if type_length is None else f"is {type_length:,}"
         return f"the length of its FIXED_LEN_BYTE_ARRAY values {length_text}, and must be 1 or more"

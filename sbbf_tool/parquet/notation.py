@@ -1,7 +1,9 @@
-"""The result of parsing a written value (`Literal`), and the notation of each kind of column (`Notation`): LogicalTypes.md.
+"""The result of parsing a written value (`Literal`), and the notation of each kind of column
+(`Notation`): LogicalTypes.md.
 
-A value finer than a column's unit or scale cannot be stored in the column. It is absent: it is not rounded to one that might be present.
-Text from a command line may contain bytes that are not UTF-8; they become surrogates ("surrogateescape"), as in Python.
+A value finer than a column's unit or scale cannot be stored in the column. It is absent: it is not
+rounded to one that might be present. Text from a command line may contain bytes that are not UTF-8;
+they become surrogates ("surrogateescape"), as in Python.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import HYBRID, Logical
 
 _MAX_BLANKS = 64
-"""Most blanks at the end of a CHAR with which text is queried: each number of them is another form."""
+"""Most blanks at the end of a CHAR with which text is queried: each number of them is another
+form."""
 
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
 
 class Literal(NamedTuple):
-    """A value to look up: it can be present only if one of its `forms` is. `verdict` is the answer if no filter is needed."""
+    """A value to look up: it can be present only if one of its `forms` is. `verdict` is the answer
+    if no filter is needed."""
 
     text: str
     forms: tuple[bytes, ...] = ()
@@ -36,9 +40,11 @@ class Literal(NamedTuple):
 
 
 class Notation(Frozen):
-    """The written form of the values of a kind of column: a parser, a formatter, and a description for errors.
+    """The written form of the values of a kind of column: a parser, a formatter, and a description
+    for errors.
 
-    `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes that cannot.
+    `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes
+    that cannot.
     """
 
     parse: Callable[[Column, str], Literal]
@@ -58,7 +64,8 @@ def width_of(column: Column) -> int:
     return column.width
 
 
-# --- Text, UUIDs, and bytes whose only written form is hexadecimal ("String Types", "UUID", "Geospatial Types") ---
+# --- Text, UUIDs, and bytes whose only written form is hexadecimal ("String Types", "UUID",
+# "Geospatial Types") ---
 
 
 def _parse_text(column: Column, text: str) -> Literal:
@@ -115,7 +122,8 @@ TEXT = Notation(
     lambda column: "text",
 )
 BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
-"""Bytes without an annotation, which may be text: anything but hexadecimal after 0x is parsed as text."""
+"""Bytes without an annotation, which may be text: anything but hexadecimal after 0x is parsed as
+text."""
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
 GEOMETRIES = Notation(
     _refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x.."
@@ -127,7 +135,8 @@ UUIDS = Notation(
 
 _FLOAT_NAMES = {"<e": "half", "<f": "single", "<d": "double"}
 
-# Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals has 256 bits.
+# Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals
+# has 256 bits.
 _WORD_BYTES = 32
 _MAX_DIGITS = 1000
 
@@ -149,7 +158,8 @@ def _parse_integer(column: Column, text: str) -> Literal:
         raise ValueError
     value, width, bits = int(text), width_of(column), equals.narrow_bits(column)
     if bits is not None:
-        # Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are one number of 8 bits.
+        # Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are
+        # one number of 8 bits.
         if not -(1 << bits - 1) <= value < 1 << bits:
             raise ValueError
         low_bits = value & (1 << bits) - 1
@@ -166,9 +176,11 @@ def _parse_integer(column: Column, text: str) -> Literal:
 
 
 def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
-    """Parse many integers as `literals.parse` does, to one number each; None if one is no integer that the column can hold.
+    """Parse many integers as `literals.parse` does, to one number each; None if one is no integer
+    that the column can hold.
 
-    Their written form is ASCII digits and signs; None for any other, also if it is a value of the column, such as 0x2a.
+    Their written form is ASCII digits and signs; None for any other, also if it is a value of the
+    column, such as 0x2a.
     """
     if (
         b"".join(texts).translate(None, _SIGNS_AND_DIGITS)
@@ -217,7 +229,8 @@ def _parse_float(column: Column, text: str) -> Literal:
     mirrored = value + (value - narrow)
     mirror = _packed(layout, mirrored)
     if narrow != value and mirror is not None and struct.unpack(layout, mirror) == (mirrored,):
-        # The value is half way between two narrow numbers, at the precision of a double: the text may mean either.
+        # The value is half way between two narrow numbers, at the precision of a double: the text
+        # may mean either.
         return Literal(text, (plain, mirror))
     return Literal(text, (plain,))
 
@@ -276,12 +289,14 @@ def _parse_decimal(column: Column, text: str) -> Literal:
     return Literal(
         text,
         tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
-        note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of {widths[0]} to {widths[-1]} bytes",
+        note="a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried "
+        f"are those of {widths[0]} to {widths[-1]} bytes",
     )
 
 
 def _widths(unscaled: int, precision: int) -> range:
-    """Return the bytes that a writer may use for a BYTE_ARRAY decimal: from the minimum to a word, or more if the precision needs it."""
+    """Return the bytes that a writer may use for a BYTE_ARRAY decimal: from the minimum to a word,
+    or more if the precision needs it."""
     fewest = _fewest_bytes(unscaled)
     return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
 
@@ -323,7 +338,10 @@ _GREGORIAN = -141_427
 """1582-10-15, the first day after the change of the calendar."""
 _FROM_1900 = -2_208_988_800 * iso8601.NANOS_PER_SECOND
 """Before 1900, the conversion between the calendars also depends on time zones."""
-_NANOS = "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do not show: query nine digits of the second"
+_NANOS = (
+    "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do "
+    "not show: query nine digits of the second"
+)
 _INFINITIES = ("infinity", "-infinity")
 """DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
 

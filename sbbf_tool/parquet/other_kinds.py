@@ -36,7 +36,8 @@ OTHER_KINDS: dict[bytes, tuple[str, str]] = {
 
 
 def name_other_kind(start: bytes) -> tuple[str, str] | None:
-    """Name the kind of file that begins with these bytes and is not Parquet, and say what to do; None if it is not known."""
+    """Name the kind of file that begins with these bytes and is not Parquet, and say what to do;
+    None if it is not known."""
     for first, kind in OTHER_KINDS.items():
         if start.startswith(first):
             return kind

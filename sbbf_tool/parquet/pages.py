@@ -1,10 +1,13 @@
-"""One column chunk as the footer and the headers of its pages describe it; no page is read (`ColumnChunk`, `PageHeader` of parquet.thrift).
+"""One column chunk as the footer and the headers of its pages describe it; no page is read
+(`ColumnChunk`, `PageHeader` of parquet.thrift).
 
-Writers leave fields out, and damaged footers contain negative numbers. A missing size counts as 0, since sizes are added up and limit
-reads. A missing count is None (unknown), since 0 would wrongly mean that there are no values.
+Writers leave fields out, and damaged footers contain negative numbers. A missing size counts as 0,
+since sizes are added up and limit reads. A missing count is None (unknown), since 0 would wrongly
+mean that there are no values.
 
-A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header states. pyarrow reads pages from the stream
-of a chunk by itself, so the stream checks each header first: it returns the bytes of a page only after accepting its sizes.
+A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header
+states. pyarrow reads pages from the stream of a chunk by itself, so the stream checks each header
+first: it returns the bytes of a page only after accepting its sizes.
 """
 
 from __future__ import annotations
@@ -30,11 +33,14 @@ if TYPE_CHECKING:
 Read: TypeAlias = Callable[[int, int], bytes]
 """A function that returns `length` bytes from `offset`, or fewer at the end of the file."""
 EnsureSize: TypeAlias = Callable[[int, int], None]
-"""A function of the compressed and the uncompressed bytes that a page header states. Raises RefusedError above the decompression limit."""
+"""A function of the compressed and the uncompressed bytes that a page header states. Raises
+RefusedError above the decompression limit."""
 
-# pyarrow decodes the lengths of all values of a page at once, and a run of equal lengths takes no bytes.
+# pyarrow decodes the lengths of all values of a page at once, and a run of equal lengths takes no
+# bytes.
 _LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY: 8}
-# Most headers take some 30 bytes; page statistics in them hold two whole values, of up to 64 bytes in most files.
+# Most headers take some 30 bytes; page statistics in them hold two whole values, of up to 64 bytes
+# in most files.
 _FIRST_WINDOW = 256
 
 
@@ -49,7 +55,8 @@ class ChunkPages(NamedTuple):
     """Open a new stream of the same bytes."""
     ensure_size: EnsureSize = lambda stored, size: None
     limit: Callable[[], int] | None = None
-    """Return the first byte after the chunk that belongs to something else; None if total_compressed_size is certain."""
+    """Return the first byte after the chunk that belongs to something else; None if
+    total_compressed_size is certain."""
 
     @property
     def bytes(self) -> int:
@@ -125,7 +132,8 @@ class StoredPage(NamedTuple):
 
     @property
     def data(self) -> Any:
-        """The part of the header that describes the values of a data page; None for other pages, and if it does not count the values."""
+        """The part of the header that describes the values of a data page; None for other pages,
+        and if it does not count the values."""
         kind, header = self.header.type, self.header
         data = (
             header.data_page_header
@@ -159,7 +167,8 @@ class StoredPage(NamedTuple):
 def read_page(read: Read, position: int, end: int) -> StoredPage:
     """Read the page header at `position` of a chunk that ends at `end`.
 
-    Raises UnreadableError, with the byte offset, for bytes that cannot be a header, and if it does not state the size of its page.
+    Raises UnreadableError, with the byte offset, for bytes that cannot be a header, and if it does
+    not state the size of its page.
     """
     try:
         header, length = read_prefix(PageHeader, read, position, end, _FIRST_WINDOW)
@@ -175,7 +184,8 @@ def read_page(read: Read, position: int, end: int) -> StoredPage:
 
 
 def read_pages(read: Read, meta: ColumnMetaData, end: int | None = None) -> Iterator[StoredPage]:
-    """Iterate over the pages of a chunk in order, to its last value or up to `end`. Raises as `read_page`."""
+    """Iterate over the pages of a chunk in order, to its last value or up to `end`. Raises as
+    `read_page`."""
     position, end = page_range(meta)[0], page_range(meta)[1] if end is None else end
     remaining_values = count_of(meta.num_values)
     while position < end and remaining_values > 0:
@@ -185,7 +195,8 @@ def read_pages(read: Read, meta: ColumnMetaData, end: int | None = None) -> Iter
 
 
 def page_range(meta: ColumnMetaData) -> tuple[int, int]:
-    """Return the first byte of the chunk's first page, and the byte after its last page. A dictionary page, if any, comes first."""
+    """Return the first byte of the chunk's first page, and the byte after its last page. A
+    dictionary page, if any, comes first."""
     start = meta.data_page_offset or 0
     if meta.dictionary_page_offset and 0 < meta.dictionary_page_offset < start:
         start = meta.dictionary_page_offset
@@ -204,12 +215,14 @@ def data_encodings(meta: ColumnMetaData) -> set[int] | None:
         Encoding.RLE,
         Encoding.BIT_PACKED,
     }  # the encodings of levels
-    # Besides RLE_DICTIONARY, PLAIN is the encoding of either the dictionary page or data pages after it.
+    # Besides RLE_DICTIONARY, PLAIN is the encoding of either the dictionary page or data pages
+    # after it.
     return None if not encodings or Encoding.RLE_DICTIONARY in encodings else encodings
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
-    """Return whether all data pages of the chunk are known to be dictionary-encoded; False if the footer does not show it."""
+    """Return whether all data pages of the chunk are known to be dictionary-encoded; False if the
+    footer does not show it."""
     encodings = data_encodings(meta)
     return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
 
@@ -233,7 +246,8 @@ class ChunkMeta:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the metadata are unknown: they are encrypted with the column's own key, which is missing."""
+        """Whether the metadata are unknown: they are encrypted with the column's own key, which is
+        missing."""
         return self._chunk.meta_data is None
 
     @property
@@ -272,7 +286,8 @@ class ChunkMeta:
 
     @property
     def non_null_values(self) -> int | None:
-        """Number of values that are not null; None if either count is unknown, or they contradict each other."""
+        """Number of values that are not null; None if either count is unknown, or they contradict
+        each other."""
         values, nulls = self.values, self.nulls
         if values == 0:
             return 0
@@ -287,7 +302,8 @@ class ChunkMeta:
 
     @property
     def most_values(self) -> int:
-        """Upper bound of non-null values, for sizes and estimates: all values if the number of nulls is unknown."""
+        """Upper bound of non-null values, for sizes and estimates: all values if the number of
+        nulls is unknown."""
         return max(0, (self.values or 0) - (self.nulls or 0))
 
     @property
@@ -312,34 +328,41 @@ class ChunkMeta:
 
     @property
     def is_dictionary_encoded(self) -> bool:
-        """Whether all data pages are known to be dictionary-encoded; False if the footer does not show it."""
+        """Whether all data pages are known to be dictionary-encoded; False if the footer does not
+        show it."""
         return is_dictionary_encoded(self._meta)
 
     @property
     def page_range(self) -> tuple[int, int]:
-        """First byte of the first page, and the byte after the last page; (0, 0) if the metadata are locked."""
+        """First byte of the first page, and the byte after the last page; (0, 0) if the metadata
+        are locked."""
         return page_range(self._meta)
 
     @property
     def first_data_page(self) -> int | None:
-        """Offset of the first data page if a dictionary page is before it; None if there is none, or if the metadata are locked."""
+        """Offset of the first data page if a dictionary page is before it; None if there is none,
+        or if the metadata are locked."""
         dictionary, data = self._meta.dictionary_page_offset or 0, self._meta.data_page_offset or 0
         return data if 0 < dictionary < data else None
 
     @property
     def stated_filter(self) -> tuple[int | None, int | None]:
-        """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there is no filter."""
+        """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there
+        is no filter."""
         return self._meta.bloom_filter_offset, self._meta.bloom_filter_length
 
     @property
     def file_offset(self) -> int | None:
-        """`file_offset` as stated: the place of a copy of the metadata, or of the first page, or 0."""
+        """`file_offset` as stated: the place of a copy of the metadata, or of the first page, or
+        0."""
         return _stated_count(self._chunk.file_offset)
 
     def is_copy(self, other: ColumnMetaData) -> bool:
-        """Return whether these metadata describe the same pages; a copy is written before filters and statistics are added.
+        """Return whether these metadata describe the same pages; a copy is written before filters
+        and statistics are added.
 
-        Offsets in the copies of older versions of parquet-rs count from the first byte of the chunk, so only their distance is compared.
+        Offsets in the copies of older versions of parquet-rs count from the first byte of the
+        chunk, so only their distance is compared.
         """
         names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size")
         is_same = all(getattr(self._meta, name) == getattr(other, name) for name in names)
@@ -364,7 +387,8 @@ def _stated_count(number: int | None) -> int | None:
 
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
-    """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its sizes and may raise an error."""
+    """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its
+    sizes and may raise an error."""
     return pages._replace(
         open_arrow=partial(open_checked, pages.open_arrow, (pages.meta,), ensure_size),
         ensure_size=ensure_size,
@@ -374,7 +398,8 @@ def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages
 def open_checked(
     open_arrow: Callable[[], NativeFile], metas: Iterable[ColumnMetaData], ensure_size: EnsureSize
 ) -> NativeFile:
-    """Open a stream of a file that checks the sizes of a page of these chunks before it returns a byte of the page."""
+    """Open a stream of a file that checks the sizes of a page of these chunks before it returns a
+    byte of the page."""
     import pyarrow
 
     stream = open_arrow()
@@ -404,20 +429,23 @@ def open_checked(
 
 
 class HeaderWalk:
-    """The page headers of one chunk in order, each checked once. `size` is the length of the file."""
+    """The page headers of one chunk in order, each checked once. `size` is the length of the
+    file."""
 
     def __init__(self, meta: ColumnMetaData, size: int, ensure_size: EnsureSize) -> None:
         self._position, end = page_range(meta)
         self._end = min(end, size)
         self._size = size
-        # Readers stop at the last value. The bytes after it in the chunk are not read, and may be anything.
+        # Readers stop at the last value. The bytes after it in the chunk are not read, and may be
+        # anything.
         self._remaining_values = count_of(meta.num_values)
         self._ensure_size = ensure_size
 
     def check_up_to(self, position: int, read: Read) -> None:
         """Check the header of every page that begins before `position`.
 
-        Raises RefusedError, and UnreadableError if the bytes are not a header or state more bytes than the file has.
+        Raises RefusedError, and UnreadableError if the bytes are not a header or state more bytes
+        than the file has.
         """
         while self._position < min(position, self._end) and self._remaining_values > 0:
             try:

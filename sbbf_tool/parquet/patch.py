@@ -1,7 +1,8 @@
 """The parts of a new version of a file: kept bytes of the old version, then new bytes.
 
-A patch never moves a page. It keeps the first `keep` bytes of the old file, including its old footer if possible, and appends. So a
-reader that remembers the old length still finds the old, valid file, and truncating the new one to that length undoes the patch.
+A patch never moves a page. It keeps the first `keep` bytes of the old file, including its old
+footer if possible, and appends. So a reader that remembers the old length still finds the old,
+valid file, and truncating the new one to that length undoes the patch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Piece = Bytes | StoredPiece
 
 
 class Patch(Frozen):
-    """A change to a file: keep the first `keep` bytes, append `pieces` in order. `footer` is the new footer (the plaintext struct)."""
+    """A change to a file: keep the first `keep` bytes, append `pieces` in order. `footer` is the
+    new footer (the plaintext struct)."""
 
     keep: int
     pieces: tuple[Piece, ...]
@@ -48,9 +50,10 @@ def plan_append(
     drop: Iterable[ChunkKey] = (),
     correct: Mapping[ChunkKey, FilterPlace] | None = None,
 ) -> Patch:
-    """Build the patch that appends these filters (header and bitset of each, as stored) after the first `keep` bytes, row group by row
-    group in the schema's order, and then the footer. In it, the positions of these filters are set, those of `drop` removed, and those in
-    `correct` replaced.
+    """Build the patch that appends these filters (header and bitset of each, as stored) after the
+    first `keep` bytes, row group by row group in the schema's order, and then the footer. In it,
+    the positions of these filters are set, those of `drop` removed, and those in `correct`
+    replaced.
     """
     pieces: list[Piece] = []
     places: dict[ChunkKey, FilterPlace] = {}

@@ -1,11 +1,13 @@
-"""The PLAIN form of values in a column chunk's pages (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary Encoding").
+"""The PLAIN form of values in a column chunk's pages (parquet-format README, "Data Pages";
+Encodings.md, "Plain", "Dictionary Encoding").
 
     dictionary page               each distinct value once, in PLAIN form
     data page that refers to it   only values of the dictionary, so no byte of the page is read
     data page in PLAIN form       its values, after their levels, in the form that is hashed
 
-So finding the set of a chunk's values needs no decoding, and no data page is read if all refer to the dictionary; finding their rows needs
-levels and indices alone. `values.read_chunk`, which decodes everything, handles pages of other encodings, codecs and sizes.
+So finding the set of a chunk's values needs no decoding, and no data page is read if all refer to
+the dictionary; finding their rows needs levels and indices alone. `values.read_chunk`, which
+decodes everything, handles pages of other encodings, codecs and sizes.
 """
 
 from __future__ import annotations
@@ -45,9 +47,11 @@ MAX_DATA_BYTES = 16 << 20
 
 
 def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
-    """Decompress what is named LZ4: either blocks of Hadoop, or one block as in LZ4_RAW; only the lengths in it show which.
+    """Decompress what is named LZ4: either blocks of Hadoop, or one block as in LZ4_RAW; only the
+    lengths in it show which.
 
-    Hadoop's streams state one uncompressed length, big-endian, and then compressed blocks, each after its length, until it is reached.
+    Hadoop's streams state one uncompressed length, big-endian, and then compressed blocks, each
+    after its length, until it is reached.
     """
     try:
         position = written = 0
@@ -81,7 +85,8 @@ _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
         cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))
     ),
 }
-"""Functions that decompress into memory of the stated size and return the number of bytes written, without numpy or pyarrow."""
+"""Functions that decompress into memory of the stated size and return the number of bytes written,
+without numpy or pyarrow."""
 
 _ENCODINGS = {
     Encoding.PLAIN,
@@ -100,10 +105,11 @@ _PADDING = bytes(8)
 
 
 def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memoryview]:
-    """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises UnreadableError.
+    """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises
+    UnreadableError.
 
-    If levels were read as a value, all values would shift by one. The length and the bytes of the last value would then be left over before
-    the padding, never the padding alone.
+    If levels were read as a value, all values would shift by one. The length and the bytes of the
+    last value would then be left over before the padding, never the padding alone.
     """
     try:
         return plain, hashing.hash_length_prefixed(plain, count)
@@ -121,7 +127,8 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
 
 @dataclass(frozen=True, slots=True)
 class PlainPage:
-    """The values of one page, until the next page is read, and their hashes; `len` returns the number of values."""
+    """The values of one page, until the next page is read, and their hashes; `len` returns the
+    number of values."""
 
     column: Column
     plain: memoryview
@@ -160,7 +167,8 @@ class PlainPage:
 
 
 ReadIndices: TypeAlias = "Callable[[], tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]]"
-"""A data page that refers to the dictionary: returns how to get the rows of its values, and their numbers there. Raises NotPlainError."""
+"""A data page that refers to the dictionary: returns how to get the rows of its values, and their
+numbers there. Raises NotPlainError."""
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -175,7 +183,8 @@ def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
 
 
 class PlainChunk:
-    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error."""
+    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or
+    raises an error."""
 
     def __init__(
         self,
@@ -192,9 +201,11 @@ class PlainChunk:
         self._scratch = bytearray()
 
     def dictionary(self) -> PlainPage | None:
-        """Read the chunk's dictionary page; None if it is missing or better read with the chunk (large, or an unusual codec).
+        """Read the chunk's dictionary page; None if it is missing or better read with the chunk
+        (large, or an unusual codec).
 
-        Raises UnreadableError if the page contradicts itself, and the error of `ensure_size` for sizes that it does not accept.
+        Raises UnreadableError if the page contradicts itself, and the error of `ensure_size` for
+        sizes that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             return None
@@ -205,12 +216,14 @@ class PlainChunk:
             return None
 
     def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage | ReadIndices]:
-        """Read the dictionary page, if there is one, and every data page that does not refer to it. They contain all values of the chunk,
-        and possibly unused values of the dictionary. A given `dictionary` is not read again, and other pages only when they are called.
+        """Read the dictionary page, if there is one, and every data page that does not refer to it.
+        They contain all values of the chunk, and possibly unused values of the dictionary. A given
+        `dictionary` is not read again, and other pages only when they are called.
 
-        Raises NotPlainError, at any page, if the chunk must be decoded instead; also if its pages contradict the footer or themselves,
-        since a decoder explains that better. Raises UnreadableError for a page with a wrong checksum, and the error of `ensure_size` for
-        sizes that it does not accept.
+        Raises NotPlainError, at any page, if the chunk must be decoded instead; also if its pages
+        contradict the footer or themselves, since a decoder explains that better. Raises
+        UnreadableError for a page with a wrong checksum, and the error of `ensure_size` for sizes
+        that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
@@ -245,7 +258,8 @@ class PlainChunk:
             raise NotPlainError
 
     def _dictionary_page(self, page: StoredPage) -> PlainPage:
-        """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no reader can read the chunk."""
+        """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no
+        reader can read the chunk."""
         header = page.header.dictionary_page_header
         if (
             not page.is_dictionary
@@ -308,7 +322,8 @@ class PlainChunk:
         return partial(self._rows, defined, page.values, first_row), indices
 
     def _rows(self, defined: memoryview, count: int, first_row: int) -> NDArray[np.int64]:
-        """Return the rows of the values of a page with these levels, of a column without lists. Raises as `levels.decode`."""
+        """Return the rows of the values of a page with these levels, of a column without lists.
+        Raises as `levels.decode`."""
         import numpy as np
 
         if not (highest := self._column.max_definition):
@@ -330,7 +345,8 @@ class PlainChunk:
 
     def _body(self, page: StoredPage, most_bytes: int, place: str) -> bytes:
         """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
-        # Writers such as fastparquet before 0.1.5 left the dictionary page out of total_compressed_size.
+        # Writers such as fastparquet before 0.1.5 left the dictionary page out of
+        # total_compressed_size.
         if max(page.stored, page.size) > most_bytes or page.end > self._end:
             raise NotPlainError
         body = self._read(page.body, page.stored)
@@ -341,8 +357,8 @@ class PlainChunk:
     def _page(
         self, plain: memoryview, count: int, page: StoredPage, place: str, rows: Any = None
     ) -> PlainPage:
-        """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
-        read as values, or the writer miscounted.
+        """Build the page of these `count` values. Raises UnreadableError if there are fewer, or
+        bytes after the last one: then levels were read as values, or the writer miscounted.
         """
         column = self._column
         try:
@@ -357,7 +373,8 @@ class PlainChunk:
     def decompress_page(
         self, stored: bytes, page: StoredPage, size: int, place: str
     ) -> tuple[bytes, bool]:
-        """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.
+        """Return a page as its `size` bytes without compression, and whether it may have values
+        besides nulls. Raises ValueError.
 
         UnreadableError says that its checksum is wrong.
         """
@@ -374,7 +391,8 @@ class PlainChunk:
     def _split(
         self, body: bytes, page: StoredPage, size: int
     ) -> tuple[memoryview, memoryview, memoryview]:
-        """Split a data page, of `size` bytes without compression, into the bytes before its values, definition levels, and values."""
+        """Split a data page, of `size` bytes without compression, into the bytes before its values,
+        definition levels, and values."""
         data = page.data
         if page.header.type == PageType.DATA_PAGE_V2:
             # The levels are not compressed, and the header states their lengths.

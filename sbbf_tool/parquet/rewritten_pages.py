@@ -1,12 +1,13 @@
-"""The pages of a column chunk, rewritten in the form that every decoder reads, for chunks that pyarrow does not decode as they are.
+"""The pages of a column chunk, rewritten in the form that every decoder reads, for chunks that
+pyarrow does not decode as they are.
 
     total_compressed_size that contradicts the pages   the pages end where the footer's number of values is reached
     pages without values, or of another kind           left out
     pages of nulls alone, without a byte of values     stated as PLAIN; in some encodings, decoders expect a header of the values
     codecs, such as LZ4 in the blocks of Hadoop        decompressed
 
-Levels and values stay as they are, and pyarrow decodes them. Only page headers are read at first; a page is read and decompressed when
-bytes of it are read, and only the last one is kept.
+Levels and values stay as they are, and pyarrow decodes them. Only page headers are read at first; a
+page is read and decompressed when bytes of it are read, and only the last one is kept.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
 
 
 class NewPages(ABC):
-    """Pages of one chunk that no file has, laid out as in a file: after the magic, each header and its page. Threads must not share it."""
+    """Pages of one chunk that no file has, laid out as in a file: after the magic, each header and
+    its page. Threads must not share it."""
 
     def __init__(self, meta: ColumnMetaData, sizes: Iterable[int], *, has_dictionary: bool) -> None:
-        """Take the metadata of the chunk in the file, and the bytes of each page with its header."""
+        """Take the metadata of the chunk in the file, and the bytes of each page with its
+        header."""
         *self._starts, self._end = accumulate(sizes, initial=len(MAGIC))
         self.meta = copy.copy(meta)
         """The metadata of the new pages."""
@@ -52,7 +55,8 @@ class NewPages(ABC):
 
     @abstractmethod
     def content(self, at: int, start: int) -> bytes:
-        """Return bytes of a page with its header from its byte `start` on, which may end before the page does."""
+        """Return bytes of a page with its header from its byte `start` on, which may end before the
+        page does."""
 
     def read_part(self, offset: int, length: int) -> bytes:
         """Read up to `length` bytes; none after the end. Raises the errors of the page."""
@@ -81,7 +85,8 @@ class RewrittenPages(NewPages):
     """The pages of a chunk in the new form."""
 
     def __init__(self, pages: ChunkPages, column: Column) -> None:
-        """Read the page headers. Raises UnreadableError if they do not hold the number of values that the footer states."""
+        """Read the page headers. Raises UnreadableError if they do not hold the number of values
+        that the footer states."""
         self._source = pages
         self._chunk = PlainChunk(pages.read, column, pages.meta)
         self._pages = list(self._follow())
@@ -154,7 +159,8 @@ class RewrittenPages(NewPages):
 
 
 def _build_header(page: StoredPage, size: int, encoding: int | None) -> bytes:
-    """Build the header of a page that is not compressed; any `encoding` takes the same number of bytes."""
+    """Build the header of a page that is not compressed; any `encoding` takes the same number of
+    bytes."""
     header = copy.deepcopy(page.header)
     header.compressed_page_size = header.uncompressed_page_size = size
     header.crc = None

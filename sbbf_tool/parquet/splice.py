@@ -1,4 +1,5 @@
-"""Filters set in the bytes of a footer or removed from them, with all other fields kept as they are (`compact`)."""
+"""Filters set in the bytes of a footer or removed from them, with all other fields kept as they are
+(`compact`)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ ChunkKey = tuple[int, int]
 
 
 class FilterPlace(NamedTuple):
-    """The position of a filter as the footer states it: first byte of its header; bytes of header and bitset (None if not stated)."""
+    """The position of a filter as the footer states it: first byte of its header; bytes of header
+    and bitset (None if not stated)."""
 
     offset: int
     length: int | None
@@ -46,11 +48,13 @@ def set_filters(
     leave_decrypted: bool = False,
     index: ChunkIndex | None = None,
 ) -> bytes:
-    """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; all other fields are kept.
+    """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None;
+    all other fields are kept.
 
-    If a chunk's metadata are encrypted, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them in plaintext, for comparison.
-    `index` is that of `raw`, if the caller has it.
-    Raises UnreadableError if a chunk is missing or has no metadata to change, LockedError if its key is missing.
+    If a chunk's metadata are encrypted, `cipher` decrypts and encrypts them; `leave_decrypted`
+    leaves them in plaintext, for comparison. `index` is that of `raw`, if the caller has it. Raises
+    UnreadableError if a chunk is missing or has no metadata to change, LockedError if its key is
+    missing.
     """
 
     def change(key: ChunkKey, meta: bytes, position: int) -> compact.Splice:
@@ -70,7 +74,8 @@ def set_filters(
 
 
 def decrypt_metadata(raw: bytes, chunks: Iterable[ChunkKey], cipher: Cipher | None) -> bytes:
-    """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_decrypted`."""
+    """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the
+    counterpart of `leave_decrypted`."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
@@ -85,7 +90,8 @@ def _edit_metadata(
     leave_decrypted: bool,
     index: ChunkIndex | None = None,
 ) -> bytes:
-    """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
+    """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the
+    encrypted one, or both."""
     keys = set(chunks)
     edits: list[compact.Splice] = []
     num_edited = 0
@@ -158,7 +164,8 @@ def _struct_list(
     numbers: Mapping[int, object] | set[int],
     ends: compact.Ends,
 ) -> list[tuple[int, int]]:
-    """List (number, start) of the elements `numbers` in the list of structs that is field `field_id` of the struct at `struct`."""
+    """List (number, start) of the elements `numbers` in the list of structs that is field
+    `field_id` of the struct at `struct`."""
     field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
     if field is None:
         return []

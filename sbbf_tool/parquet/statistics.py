@@ -1,6 +1,8 @@
-"""Min and max of a column chunk, as values that compare in the column's order (parquet.thrift `Statistics`, `ColumnOrder`).
+"""Min and max of a column chunk, as values that compare in the column's order (parquet.thrift
+`Statistics`, `ColumnOrder`).
 
-A writer may shorten both, min downwards and max upwards: they enclose the values of the chunk but need not occur among them.
+A writer may shorten both, min downwards and max upwards: they enclose the values of the chunk but
+need not occur among them.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ Extremes: TypeAlias = tuple[bytes, bytes]
 
 
 def order_of(column: Column) -> str | None:
-    """Return the order of a column's values; None if it is undefined, or cannot be derived from the plain bytes."""
+    """Return the order of a column's values; None if it is undefined, or cannot be derived from the
+    plain bytes."""
     kind = column.logical.kind if column.logical is not None else ""
     if column.doubt or kind in _WITHOUT_ORDER or column.physical == "INT96":
         return None
@@ -39,13 +42,15 @@ def order_of(column: Column) -> str | None:
 
 
 def has_extremes(column: Column) -> bool:
-    """Return whether extremes can be found quickly in a column: it has an order, and is neither BOOLEAN nor a BYTE_ARRAY DECIMAL."""
+    """Return whether extremes can be found quickly in a column: it has an order, and is neither
+    BOOLEAN nor a BYTE_ARRAY DECIMAL."""
     order = order_of(column)
     return order == BYTES or (order is not None and column.width is not None)
 
 
 def of_fixed(column: Column, values: memoryview) -> Extremes | None:
-    """Find the extremes of values of the column's width, stored back to back. Ignores NaN. None for no values or no order."""
+    """Find the extremes of values of the column's width, stored back to back. Ignores NaN. None for
+    no values or no order."""
     order = order_of(column)
     if order is None or not len(values) or column.width is None:
         return None
@@ -66,7 +71,8 @@ def of_variable(
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
-    """Find the extremes of the `count` values of a page in PLAIN form, without its levels. Raises ValueError for another number."""
+    """Find the extremes of the `count` values of a page in PLAIN form, without its levels. Raises
+    ValueError for another number."""
     if column.width is not None:
         return of_fixed(column, page)
     return (
@@ -88,12 +94,14 @@ def _of_floats(column: Column, values: memoryview) -> Extremes | None:
 
 NO_ROW_LOST = "no row is lost"
 """End of the description of a contradiction by which no reader loses a row."""
-# parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds (PARQUET-251).
+# parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds
+# (PARQUET-251).
 _RELIABLE_FOR_BYTES = r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
 
 
 class Bounds(NamedTuple):
-    """Keys that compare in the same order as the values of the column; all keys of a column have the same type."""
+    """Keys that compare in the same order as the values of the column; all keys of a column have
+    the same type."""
 
     low: Any
     high: Any
@@ -102,8 +110,8 @@ class Bounds(NamedTuple):
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """Return the bounds of a chunk's non-null values; None if the footer has no reliable ones.
 
-    Older writers compare decimals as bytes (PARQUET-1655). Bounds of both signs then contradict each other, but not those of decimals of
-    different lengths.
+    Older writers compare decimals as bytes (PARQUET-1655). Bounds of both signs then contradict
+    each other, but not those of decimals of different lengths.
     """
     if order_of(column) == DECIMAL and column.width is None:
         return None
@@ -114,9 +122,11 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
 
 
 class StatisticsCheck:
-    """A comparison of a chunk's values, run by run, with the bounds and the `null_count` that the footer states.
+    """A comparison of a chunk's values, run by run, with the bounds and the `null_count` that the
+    footer states.
 
-    The older `min` and `max` are used if the newer fields are missing, as DuckDB does, except those of unsigned integers.
+    The older `min` and `max` are used if the newer fields are missing, as DuckDB does, except those
+    of unsigned integers.
     """
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
@@ -157,7 +167,8 @@ class StatisticsCheck:
         self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def contradictions(self, values: int | None) -> tuple[str, ...]:
-        """Describe how the values contradict the footer, and what follows. `values` is the number of non-null values; None if unknown."""
+        """Describe how the values contradict the footer, and what follows. `values` is the number
+        of non-null values; None if unknown."""
         contradictions = []
         if self._low is not None and self.smallest is not None and self.smallest < self._low:
             contradictions.append(f"a value is below {self._names[0]}")
@@ -169,7 +180,8 @@ class StatisticsCheck:
             and stated is not None
             and stated != (nulls := self._num_values - values)
         ):
-            # Readers compare the count with 0 and with the number of values. Writers disagree on whether an empty list counts as a null.
+            # Readers compare the count with 0 and with the number of values. Writers disagree on
+            # whether an empty list counts as a null.
             harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
             if stated == self._num_values:
                 harm = "queries for a value lose rows"
@@ -183,7 +195,8 @@ class StatisticsCheck:
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
-    """Return min and max as bytes: those in the column's order, or the older ones, which writers compared as signed numbers or bytes.
+    """Return min and max as bytes: those in the column's order, or the older ones, which writers
+    compared as signed numbers or bytes.
 
     Equal bounds need no order, but are those of bytes only if the writer is known to be reliable.
     """
@@ -210,25 +223,31 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
 
 
 def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:
-    """Explain why numbers of a chunk may be stored in other forms than those that are queried; None if its bounds do not show it."""
+    """Explain why numbers of a chunk may be stored in other forms than those that are queried; None
+    if its bounds do not show it."""
     usual = usual_numbers(column)
     if usual is None:
         return None
     for plain in stated_bounds(footer, row_group, column) or ():
         if int.from_bytes(plain, "little", signed=True) not in usual:
-            return "its min and max are so far outside the range of the type that readers show them as other values"
+            return (
+                "its min and max are so far outside the range of the type that readers "
+                "show them as other values"
+            )
     return None
 
 
 def _has_order(footer: Footer, column: Column) -> bool:
-    """Return whether the column order is known; without it, min_value and max_value mean nothing."""
+    """Return whether the column order is known; without it, min_value and max_value mean
+    nothing."""
     orders = footer.metadata.column_orders or ()
     order = orders[column.index] if column.index < len(orders) else None
     return order is not None and any(value is not None for value in vars(order).values())
 
 
 def key_of(column: Column, plain: bytes | None) -> Any:
-    """Convert a plain value to a key that Python compares in the column's order; None for values outside the order, such as NaN."""
+    """Convert a plain value to a key that Python compares in the column's order; None for values
+    outside the order, such as NaN."""
     order = order_of(column)
     if plain is None or order is None:
         return None

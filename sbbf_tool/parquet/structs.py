@@ -1,10 +1,12 @@
-"""Thrift structs, parsed from bytes into the generated classes and built from them, with bounded memory.
+"""Thrift structs, parsed from bytes into the generated classes and built from them, with bounded
+memory.
 
-Unknown fields are skipped, so a footer is never written from these classes (`compact` edits its bytes instead). thrift's C extension reads
-them if it is installed; the Python reader below takes what the extension rejects, so that the contents of a footer, and whether it is
-readable, never depend on the installed thrift. It gives the same results: bytes that are not UTF-8 become U+FFFD, integers wrap at their
-width, a field of another type than the defined one is skipped, and a list of another element type is an error. thrift's own Python code
-differs in each of these points.
+Unknown fields are skipped, so a footer is never written from these classes (`compact` edits its
+bytes instead). thrift's C extension reads them if it is installed; the Python reader below takes
+what the extension rejects, so that the contents of a footer, and whether it is readable, never
+depend on the installed thrift. It gives the same results: bytes that are not UTF-8 become U+FFFD,
+integers wrap at their width, a field of another type than the defined one is skipped, and a list of
+another element type is an error. thrift's own Python code differs in each of these points.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _INT_BITS = {compact.I16: 16, compact.I32: 32, compact.I64: 64}
 
 
 def read(target: Any, data: bytes) -> int:
-    """Set the attributes of `target`, an instance of a generated class, from the beginning of `data`; return the number of bytes read.
+    """Set the attributes of `target`, an instance of a generated class, from the beginning of
+    `data`; return the number of bytes read.
 
     Raises UnreadableError with the byte at which reading stops.
     """
@@ -121,7 +124,8 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
 
 
 def _read_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Read the length of a string or a list. It cannot exceed the number of all bytes, since an element has at least one."""
+    """Read the length of a string or a list. It cannot exceed the number of all bytes, since an
+    element has at least one."""
     length, end = _read_varint(data, pos, 32)
     if length > len(data):
         raise UnreadableError(
@@ -150,17 +154,20 @@ def _read_varint(data: bytes, pos: int, bits: int) -> tuple[int, int]:
 
 _Struct = TypeVar("_Struct", bound=Any)
 
-# Making a protocol takes longer than parsing a small footer, so each thread keeps one and replaces its bytes.
+# Making a protocol takes longer than parsing a small footer, so each thread keeps one and replaces
+# its bytes.
 _protocols = local()
 
 
 def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
-    """Parse an instance of a generated class from `data`; bytes after the struct are ignored. Raises UnreadableError."""
+    """Parse an instance of a generated class from `data`; bytes after the struct are ignored.
+    Raises UnreadableError."""
     return parse_prefix(cls, data)[0]
 
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
-    """Parse an instance of a generated class from the beginning of `data`; return it and its length in bytes. Raises UnreadableError."""
+    """Parse an instance of a generated class from the beginning of `data`; return it and its length
+    in bytes. Raises UnreadableError."""
     if (struct_and_length := _read_by_extension(cls, data)) is not None:
         return struct_and_length
     struct: _Struct = cls()
@@ -174,7 +181,8 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
 def read_prefix(
     cls: type[_Struct], read: Callable[[int, int], bytes], position: int, end: int, window: int
 ) -> tuple[_Struct, int]:
-    """Read and parse an instance that begins at `position` and ends by `end`; `window` bytes are read first, more if they do not suffice.
+    """Read and parse an instance that begins at `position` and ends by `end`; `window` bytes are
+    read first, more if they do not suffice.
 
     Return it and its length. Raises UnreadableError.
     """
@@ -189,7 +197,8 @@ def read_prefix(
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:
-    """Parse with thrift's extension. None if there is none, or if it rejects the bytes, for reasons that vary between its versions."""
+    """Parse with thrift's extension. None if there is none, or if it rejects the bytes, for reasons
+    that vary between its versions."""
     transport = TMemoryBuffer(data)
     protocol = _protocol(transport, len(data))
     if protocol._fast_decode is None:
@@ -217,7 +226,8 @@ def _protocol(transport: TMemoryBuffer, size: int) -> Any:
     if protocol is None:
         protocol = _protocols.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
     protocol.trans = transport
-    # Each element of a container takes at least one byte, and strings are part of the data, so memory stays within a multiple of its size.
+    # Each element of a container takes at least one byte, and strings are part of the data, so
+    # memory stays within a multiple of its size.
     protocol.string_length_limit = protocol.container_length_limit = size
     return protocol
 
@@ -231,4 +241,7 @@ def describe() -> str:
     except PackageNotFoundError:
         number = "of unknown version"
     has_extension = _protocol(TMemoryBuffer(b""), 0)._fast_decode is not None
-    return f"thrift: {number}, {'with its C extension' if has_extension else 'without its C extension, so that large footers take longer'}"
+    return (
+        f"thrift: {number}, "
+        f"{'with its C extension' if has_extension else 'without its C extension, so that large footers take longer'}"
+    )

@@ -1,18 +1,21 @@
-"""The values of one column chunk as the bytes that a Bloom filter hashes (parquet-format BloomFilter.md and Encodings.md, "Plain").
+"""The values of one column chunk as the bytes that a Bloom filter hashes (parquet-format
+BloomFilter.md and Encodings.md, "Plain").
 
-The hash covers the PLAIN form of the *physical* type. pyarrow decodes the pages, but would convert decimals, timestamps, UUIDs or narrow
-integers to its own types. So it gets a footer with one column, in which the schema has no logical types and INT96 is
-FIXED_LEN_BYTE_ARRAY(12). The result is the values as stored in the pages.
+The hash covers the PLAIN form of the *physical* type. pyarrow decodes the pages, but would convert
+decimals, timestamps, UUIDs or narrow integers to its own types. So it gets a footer with one
+column, in which the schema has no logical types and INT96 is FIXED_LEN_BYTE_ARRAY(12). The result
+is the values as stored in the pages.
 
-They come in batches that keep memory flat, whatever a row group contains. Fixed widths are simple. BYTE_ARRAY values may have any length,
-and three things can make a batch larger than its pages:
+They come in batches that keep memory flat, whatever a row group contains. Fixed widths are simple.
+BYTE_ARRAY values may have any length, and three things can make a batch larger than its pages:
 
     a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary; if the
                                                               dictionary has repeated entries, in batches for its longest value
     DELTA_BYTE_ARRAY, which repeats a value in no bytes       the rows of a batch are few enough for the longest possible value
     short values first and long ones later                    the rows are few enough for the page with the longest values
 
-Memory still grows with the largest page and the largest row: each is held whole, however many elements the lists of a row have.
+Memory still grows with the largest page and the largest row: each is held whole, however many
+elements the lists of a row have.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ _ROWS_OF_A_GLANCE = 256
 
 
 class PlainValues:
-    """A run of non-null values of a column; `len` returns their number. A BOOLEAN value takes one byte, as arrow-rs hashes it."""
+    """A run of non-null values of a column; `len` returns their number. A BOOLEAN value takes one
+    byte, as arrow-rs hashes it."""
 
     def __init__(
         self,
@@ -107,7 +111,8 @@ class PlainValues:
         )
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
-        """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of a draft."""
+        """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of
+        a draft."""
         if self._width is not None:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
@@ -119,7 +124,8 @@ class PlainValues:
         return each.data.cast("B").cast("Q")
 
     def extremes(self) -> Extremes | None:
-        """Find the smallest and the largest value; None for columns without an order, and if all values are NaN."""
+        """Find the smallest and the largest value; None for columns without an order, and if all
+        values are NaN."""
         if self._width is not None:
             return statistics.of_fixed(self.column, self._fixed(self._width))
         array = self._array
@@ -129,7 +135,8 @@ class PlainValues:
         return statistics.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
-        """Hash the bytes that mean one of these values but are not stored for it: see `equals`. The hashes are in no particular order."""
+        """Hash the bytes that mean one of these values but are not stored for it: see `equals`. The
+        hashes are in no particular order."""
         plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
@@ -147,7 +154,8 @@ class PlainValues:
         )
 
     def equal_floats(self) -> list[bytes]:
-        """Return the plain bytes of floating-point numbers that mean one of these values, stored or not: both zeros, canonical NaNs."""
+        """Return the plain bytes of floating-point numbers that mean one of these values, stored or
+        not: both zeros, canonical NaNs."""
         return (
             equals.of_floats(self.column, self._fixed(self._width))
             if self._width is not None
@@ -183,10 +191,11 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 def read_chunk(
     footer: Footer, row_group: int, column: Column, pages: ChunkPages, *, with_rows: bool = False
 ) -> Generator[PlainValues, None, None]:
-    """Read all non-null values of a column chunk, batch by batch, with the rows that have them if `with_rows`. Raises UnreadableError if
-    its pages cannot be decoded.
+    """Read all non-null values of a column chunk, batch by batch, with the rows that have them if
+    `with_rows`. Raises UnreadableError if its pages cannot be decoded.
 
-    Only the chunk's own bytes are read from the stream of `pages`. Pages that pyarrow does not decode are rewritten (`rewritten_pages`).
+    Only the chunk's own bytes are read from the stream of `pages`. Pages that pyarrow does not
+    decode are rewritten (`rewritten_pages`).
     """
     place = f"column {column.name}, row group {row_group}"
     ensure_readable(column, place)
@@ -208,7 +217,8 @@ def read_chunk(
             if num_again < len(values):
                 yield values.after(num_again)
     except UnreadableError as error:
-        # Without a cause, it is a contradiction between footer and pages, which explains what pyarrow says.
+        # Without a cause, it is a contradiction between footer and pages, which explains what
+        # pyarrow says.
         raise problem if error.__cause__ is not None else error.at(place=place) from problem
 
 
@@ -238,12 +248,13 @@ def _decode(
             for array, rows in _read_arrays(chunk, column, pages.meta, group.num_rows):
                 yield PlainValues(column, array, rows, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
-        # Damaged pages raise any of these; pyarrow also raises the last two if it was built without the codec or the encoding.
+        # Damaged pages raise any of these; pyarrow also raises the last two if it was built without
+        # the codec or the encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"pyarrow cannot decode the pages ({reason})", place=place) from error
     if chunk.num_decoded_rows != group.num_rows:
-        # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does if lists begin with one. Either way, a
-        # filter would miss values that another reader may find.
+        # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does if
+        # lists begin with one. Either way, a filter would miss values that another reader may find.
         counts = f"{chunk.num_decoded_rows:,} rows come out, the row group has {group.num_rows:,}"
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
@@ -270,8 +281,9 @@ def _read_arrays(
                 )  # pyarrow decodes an index past the end of the dictionary without an error
                 yield array, rows
             return
-        # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
-        # writes such dictionaries for an ENUM, with an empty text in place of each value that the row group does not have.
+        # pyarrow removes repeated entries from the dictionary, but not from the indices, which then
+        # mean other values. DuckDB 2.0.1 writes such dictionaries for an ENUM, with an empty text
+        # in place of each value that the row group does not have.
         plan = plan_batches(
             column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True
         )
@@ -315,7 +327,8 @@ class _Chunk:
                 yield array, rows
 
     def longest_in_dictionary(self) -> int:
-        """Return the bytes of the longest value in the dictionary page, provided that the first data page refers to it."""
+        """Return the bytes of the longest value in the dictionary page, provided that the first
+        data page refers to it."""
         first = next(
             _Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None
         )
@@ -326,8 +339,8 @@ class _Chunk:
 
 
 def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
-    """Merge the values into fewer arrays. If rows might be long but are not, each array has only a few values, and hashing it would take
-    longer than decoding it.
+    """Merge the values into fewer arrays. If rows might be long but are not, each array has only a
+    few values, and hashing it would take longer than decoding it.
     """
     to_merge: list[_Leaves] = []
     size = 0
@@ -351,7 +364,8 @@ def _merge(leaves: list[_Leaves]) -> _Leaves:
 def _leaves(array: pa.Array, rows: NDArray[np.int64] | None) -> _Leaves:
     """Return the leaf values below lists and structs, without nulls, and their rows.
 
-    A required leaf has no nulls of its own, but the struct around it may be null, which `flatten` handles.
+    A required leaf has no nulls of its own, but the struct around it may be null, which `flatten`
+    handles.
     """
     while pa.types.is_nested(array.type):
         if rows is not None and not pa.types.is_struct(array.type):
@@ -363,7 +377,8 @@ def _leaves(array: pa.Array, rows: NDArray[np.int64] | None) -> _Leaves:
 
 
 def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:
-    """Build a file that has only a footer, with one column in one row group, as its physical type without annotations."""
+    """Build a file that has only a footer, with one column in one row group, as its physical type
+    without annotations."""
     source = footer.row_group(row_group)
     chunk = footer.column_chunk(row_group, column.index)
     meta = copy.copy(meta)
@@ -388,7 +403,8 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
 
 
 def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
-    """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
+    """Return the root and the groups above one leaf, each with one child and without annotations,
+    then the leaf."""
     leaves = [position for position, element in enumerate(schema) if position and is_leaf(element)]
     leaf = schema[leaves[column.index]]
     kind, length = (
@@ -397,7 +413,8 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
         else (leaf.type, leaf.type_length)
     )
     narrow = [SchemaElement(kind, length, leaf.repetition_type, leaf.name)]
-    # Walking backwards, a group contains the leaf if it has as many children as whole subtrees follow it, including the leaf's.
+    # Walking backwards, a group contains the leaf if it has as many children as whole subtrees
+    # follow it, including the leaf's.
     subtrees = 1
     for element in reversed(schema[: leaves[column.index]]):
         children = element.num_children or 0
@@ -414,11 +431,14 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
 
 
 USUAL_BYTES = 4 << 20
-"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough for the processor's caches."""
+"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough
+for the processor's caches."""
 FEWEST_BYTES = 1 << 18
-"""Decoded bytes from which on an array is a batch of its own; smaller ones are merged, which copies them."""
+"""Decoded bytes from which on an array is a batch of its own; smaller ones are merged, which copies
+them."""
 MOST_BYTES = 16 << 20
-"""Maximum number of decoded bytes in a batch, except for a page at either end. pyarrow uses about four times as much while it decodes."""
+"""Maximum number of decoded bytes in a batch, except for a page at either end. pyarrow uses about
+four times as much while it decodes."""
 MOST_VALUES = 1 << 17
 MOST_INDICES = 1 << 20
 
@@ -438,10 +458,12 @@ def plan_batches(
     *,
     expand_dictionary: bool = False,
 ) -> Batches:
-    """Plan the batches of one chunk of `num_rows` rows; with `expand_dictionary`, as values even if the chunk has only indices.
+    """Plan the batches of one chunk of `num_rows` rows; with `expand_dictionary`, as values even if
+    the chunk has only indices.
 
-    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are called only if the footer does not
-    suffice, since they read every page header, or the dictionary.
+    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are
+    called only if the footer does not suffice, since they read every page header, or the
+    dictionary.
     """
     num_values = max(1, meta.num_values or 0)
     values_per_row = max(1.0, num_values / max(1, num_rows))
@@ -463,7 +485,8 @@ def plan_batches(
 
 
 def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
-    """Return an upper bound in bytes for all values of the chunk together; None if the footer states too little."""
+    """Return an upper bound in bytes for all values of the chunk together; None if the footer
+    states too little."""
     if (
         meta.size_statistics is not None
         and meta.size_statistics.unencoded_byte_array_data_bytes is not None
@@ -475,7 +498,8 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
 
 
 def _longest_value(pages: list[StoredPage], longest_in_dictionary: Callable[[], int]) -> float:
-    """Return an upper bound in bytes per value for any run of values, ignoring up to one page at either end."""
+    """Return an upper bound in bytes per value for any run of values, ignoring up to one page at
+    either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
     data = [page for page in pages if page.data is not None]
     if data and data[0].data.encoding in DICTIONARY_ENCODINGS:

@@ -1,6 +1,8 @@
-"""The runs of query engines: what their releases do with filters on each family of columns, from `runs.toml`.
+"""The runs of query engines: what their releases do with filters on each family of columns, from
+`runs.toml`.
 
-`tests/engine_matrix/run.py` writes that file; comments at its top document its format. Its results are facts; `engines.toml` explains them.
+`tests/engine_matrix/run.py` writes that file; comments at its top document its format. Its results
+are facts; `engines.toml` explains them.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class ReleaseRun(Frozen):
         )
 
     def outcome_of(self, family: str) -> str:
-        """Return the outcome for a family: harm with any predicate, otherwise `used` with any predicate, otherwise `unused`."""
+        """Return the outcome for a family: harm with any predicate, otherwise `used` with any
+        predicate, otherwise `unused`."""
         outcomes = {by_family.get(family) for by_family in self.outcomes.values()}
         return next((outcome for outcome in (*EFFECTS, USED) if outcome in outcomes), UNUSED)
 
@@ -120,7 +123,8 @@ def numbers_of(version: str) -> list[int]:
 
 
 def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
-    """Describe the predicates that query filters in the newest of these runs, and since which release; None if none does."""
+    """Describe the predicates that query filters in the newest of these runs, and since which
+    release; None if none does."""
     first = next((run for run in runs if run.uses_filters), None)
     if first is None or not runs[-1].uses_filters:
         return None
@@ -137,7 +141,8 @@ def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
 
 
 def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:
-    """Return the oldest of the newest releases that use filters in queries with this predicate, without a gap."""
+    """Return the oldest of the newest releases that use filters in queries with this predicate,
+    without a gap."""
     result = runs[-1]
     for run in reversed(runs):
         if predicate not in run.predicates:

@@ -1,4 +1,5 @@
-"""Read the table of engines: facts and explanations from `engines.toml`, verdicts from `runs.toml` where an engine was run.
+"""Read the table of engines: facts and explanations from `engines.toml`, verdicts from `runs.toml`
+where an engine was run.
 
 Both are checked against the rules at the top of `engines.toml`.
 """
@@ -52,7 +53,8 @@ def _read_data() -> dict[str, Any]:
 
 
 def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]]) -> EnginesReport:
-    """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it breaks a rule at its top."""
+    """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it
+    breaks a rule at its top."""
     families = _parse_families(data)
     names = [family.id for family in families]
     reports = tuple(
@@ -78,13 +80,15 @@ def _read_engine(
     *,
     is_whole: bool = False,
 ) -> EngineReport:
-    """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain one."""
+    """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain
+    one."""
     facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
     if runs:
         run_facts = _facts_of_runs(runs)
         if conflicts := facts.keys() & run_facts.keys():
             raise ValueError(
-                f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule that they are not stated"
+                f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule "
+                "that they are not stated"
             )
         facts |= run_facts if runs[-1].uses_filters else {**run_facts, "places": ()}
     common = {
@@ -143,7 +147,8 @@ def _judge_runs(
     used_rows = set()
 
     def judge(family: str, last: int) -> tuple[EngineVerdict, int]:
-        """Return the verdict on the releases that end with this one and do the same, and the position of the first of them."""
+        """Return the verdict on the releases that end with this one and do the same, and the
+        position of the first of them."""
         outcome = runs[last].outcome_of(family)
         start = last
         while start and runs[start - 1].outcome_of(family) == outcome:
@@ -152,7 +157,8 @@ def _judge_runs(
         fields = rows.get((family, outcome))
         if fields is None and outcome != UNUSED:
             raise ValueError(
-                f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule that a row explains it"
+                f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule "
+                "that a row explains it"
             )
         verdict = EngineVerdict(
             **{
@@ -217,7 +223,8 @@ def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[s
 
 
 def _check(verdict: EngineVerdict) -> None:
-    """Check that a row has an effect and a fix only if it is about harm, and that rows for older releases are about harm."""
+    """Check that a row has an effect and a fix only if it is about harm, and that rows for older
+    releases are about harm."""
     is_harm = verdict.verdict == HARM
     is_consistent = (
         verdict.verdict in (USED, UNUSED, HARM)

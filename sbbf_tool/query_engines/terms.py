@@ -14,4 +14,5 @@ PLACES = {
 EQUAL, IN, IN_MANY, NULL_SAFE = PREDICATES = ("=", "IN", "IN of 30 values", "IS NOT DISTINCT FROM")
 LOSES_ROWS, FAILS = EFFECTS
 CANNOT_COMPARE = "cannot compare"
-"""The outcome where the engine has no such comparison, or cannot read the type, even without filters."""
+"""The outcome where the engine has no such comparison, or cannot read the type, even without
+filters."""

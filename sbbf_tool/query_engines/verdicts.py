@@ -1,10 +1,12 @@
-"""How each engine uses a filter on a column: the verdict in the table, refined by facts about the column and its filter.
+"""How each engine uses a filter on a column: the verdict in the table, refined by facts about the
+column and its filter.
 
-The facts are in `engines.toml` beside this module; comments at its top document their format. Each fact has the release for which it is
-true, its source, and whether it was verified by running the engine. Facts become outdated; a verdict is advice, not a guarantee.
+The facts are in `engines.toml` beside this module; comments at its top document their format. Each
+fact has the release for which it is true, its source, and whether it was verified by running the
+engine. Facts become outdated; a verdict is advice, not a guarantee.
 
-The file is read at the first look-up. The common types need no look-up, because there are no warnings about them. The engines that count
-are those that the user names, or all in the table.
+The file is read at the first look-up. The common types need no look-up, because there are no
+warnings about them. The engines that count are those that the user names, or all in the table.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 
 def find_engine(name: str) -> EngineReport:
-    """Find the engine by its name in upper or lower case, or by the name of a system that reads through it. Raises UsageError."""
+    """Find the engine by its name in upper or lower case, or by the name of a system that reads
+    through it. Raises UsageError."""
     reports = {
         spelling.casefold(): report
         for report in load_table().engines
@@ -57,8 +60,9 @@ def list_verdicts(
 ) -> tuple[EngineVerdict, ...]:
     """List one verdict on a filter of `column` per engine, or per engine of the table.
 
-    Optional facts refine the verdicts: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's
-    bitset, whether the footer states the length of the filter, and whether it marks filters of INTERVAL as DuckDB does.
+    Optional facts refine the verdicts: the column's type in the file's ARROW:schema
+    (`arrow_schema.arrow_type`), the size of the filter's bitset, whether the footer states the
+    length of the filter, and whether it marks filters of INTERVAL as DuckDB does.
     """
     index = load_table().families.index(find_family(column))
     place = classify_place(column)
@@ -98,7 +102,8 @@ def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
 
 
 def is_match(pattern: str, type_name: str) -> bool:
-    """Return whether a pattern matches a type: its physical part the physical type, and its logical part the logical type.
+    """Return whether a pattern matches a type: its physical part the physical type, and its logical
+    part the logical type.
 
     `INT64` does not match `INT64 DECIMAL(9,2)`, and `* *` matches any type with a logical part.
     """
@@ -111,7 +116,8 @@ def is_match(pattern: str, type_name: str) -> bool:
 
 
 def _count_needed_bytes(digits: int) -> int:
-    """Return the number of bytes that hold any two's complement number with this many decimal digits."""
+    """Return the number of bytes that hold any two's complement number with this many decimal
+    digits."""
     largest: int = 10**digits - 1
     return largest.bit_length() // 8 + 1
 
@@ -134,7 +140,8 @@ def _refine_verdict(
     bitset_bytes: int | None,
     has_length: bool,
 ) -> EngineVerdict:
-    """Refine a verdict: the facts may show that the engine does not use the filter, or that a filter of this size is harmful."""
+    """Refine a verdict: the facts may show that the engine does not use the filter, or that a
+    filter of this size is harmful."""
     if place not in report.places:
         explanation = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in report.unused_arrow_types:
@@ -144,7 +151,10 @@ def _refine_verdict(
     elif report.needs_length and not has_length:
         explanation = "It ignores filters without bloom_filter_length."
     elif bitset_bytes is not None and (limits := _list_violated_limits(report, bitset_bytes)):
-        explanation = f"it accepts only bitsets {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
+        explanation = (
+            f"it accepts only bitsets {' and '.join(limits)}, and this one has "
+            f"{bitset_bytes:,} bytes"
+        )
         if report.bad_size in EFFECTS:
             harm = replace(
                 verdict,
@@ -188,7 +198,8 @@ def load_table() -> EnginesReport:
 
 
 def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str]) -> str:
-    """Return the hint for an unknown name: the `spellings` that are similar to it, or all names if none is similar."""
+    """Return the hint for an unknown name: the `spellings` that are similar to it, or all names if
+    none is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(name.casefold(), list(spellings), n=3)
@@ -203,10 +214,12 @@ _RELEASE = re.compile(r"(?P<name>.+?)[-= @]+v?(?P<version>\d+(\.\w+)*)")
 
 
 def find_release(text: str) -> EngineReport:
-    """Return the table of the engine as it was in this release: that of the newest release up to it that was run.
+    """Return the table of the engine as it was in this release: that of the newest release up to it
+    that was run.
 
-    `duckdb-1.4` is the newest release of 1.4 that was run. The name is that of an engine or, with the versions of its package, of the
-    package: `chdb-4.4`. A name without a version stands for the newest release. Raises UsageError.
+    `duckdb-1.4` is the newest release of 1.4 that was run. The name is that of an engine or, with
+    the versions of its package, of the package: `chdb-4.4`. A name without a version stands for the
+    newest release. Raises UsageError.
     """
     from sbbf_tool.query_engines.runs import read_runs
 
@@ -237,7 +250,8 @@ def find_release(text: str) -> EngineReport:
 
 
 def is_release(text: str, engine: EngineReport) -> bool:
-    """Return whether `engine`, which `find_release` returned for this text, is the very release or one of those that it names."""
+    """Return whether `engine`, which `find_release` returned for this text, is the very release or
+    one of those that it names."""
     from sbbf_tool.query_engines.runs import numbers_of
 
     match = _RELEASE.fullmatch(text.strip())
@@ -252,7 +266,8 @@ def is_release(text: str, engine: EngineReport) -> bool:
 
 
 def _find_engine_without_version(text: str) -> EngineReport:
-    """Return the newest table of an engine. Raises UsageError, for an engine with something that is no version too."""
+    """Return the newest table of an engine. Raises UsageError, for an engine with something that is
+    no version too."""
     name, _, version = text.partition("-")
     try:
         return find_engine(text)
@@ -293,13 +308,15 @@ _FEW = 2
 """A type is reported as rarely used if at most this many engines use a filter on it."""
 
 
-# Nearly every engine that reads filters uses them on these types, and on none of these types is a filter harmful; a test verifies that.
+# Nearly every engine that reads filters uses them on these types, and on none of these types is a
+# filter harmful; a test verifies that.
 _PLAIN_TYPES = frozenset(("INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE"))
 
 
 @lru_cache(maxsize=8)
 def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
-    """Return the engines, or releases such as `duckdb-1.4`, with these names; all engines without names. Raises UsageError."""
+    """Return the engines, or releases such as `duckdb-1.4`, with these names; all engines without
+    names. Raises UsageError."""
     reports = {name: find_release(name) for name in names}
     if len({report.id for report in reports.values()}) < len(reports):
         raise UsageError(
@@ -309,7 +326,8 @@ def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
 
 
 def as_engines(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of engines as a tuple; none for `all`. Raises UsageError for an unknown name; without names, reads no table."""
+    """Return the names of engines as a tuple; none for `all`. Raises UsageError for an unknown
+    name; without names, reads no table."""
     if (engine_names := as_names(names, "engine")) in ((), ("all",)):
         return ()
     engines_of(engine_names)
@@ -322,7 +340,8 @@ class Use(NamedTuple):
     users: list[EngineVerdict]
     """Those that use a filter."""
     harm: str | None
-    """The harm to one of them for which the column should have no filter; None if filters harm none, or fewer than use them."""
+    """The harm to one of them for which the column should have no filter; None if filters harm
+    none, or fewer than use them."""
     dictionary_users: list[EngineVerdict]
     """Those of the users that query a dictionary that holds all values instead."""
 
@@ -335,7 +354,8 @@ def use_of(
     arrow_type: str | None = None,
     has_interval_mark: bool = False,
 ) -> Use:
-    """Return what the named engines make of filters on `column`; without names, all engines count, but none is known to read the files."""
+    """Return what the named engines make of filters on `column`; without names, all engines count,
+    but none is known to read the files."""
     engines = {report.id: report for report in engines_of(names)}
     verdicts = list_verdicts(
         column, engines_of(names), arrow_type=arrow_type, has_interval_mark=has_interval_mark
@@ -364,7 +384,8 @@ def harm_in(footer: Footer, column: Column, names: Iterable[str]) -> str | None:
 
 
 def unused_in(footer: Footer, column: Column, names: tuple[str, ...]) -> str | None:
-    """Return that none of the engines uses filters on a column of a file; None if one does, or is harmed."""
+    """Return that none of the engines uses filters on a column of a file; None if one does, or is
+    harmed."""
     if _is_plain(column) and not names:
         return None
     use = use_in(footer, column, names)
@@ -378,20 +399,26 @@ def _say_unused(column: Column, names: tuple[str, ...]) -> str:
         if not names
         else f"{' and '.join(engines)} {'do' if len(engines) > 1 else 'does'} not use"
     )
-    return f"{who} filters on {PLACES[classify_place(column)] if column.max_repetition else column.type_name}"
+    return (
+        f"{who} filters on "
+        f"{PLACES[classify_place(column)] if column.max_repetition else column.type_name}"
+    )
 
 
 def _is_plain(column: Column) -> bool:
-    """Return whether the table has no warning about filters of the column, so that it need not be read."""
+    """Return whether the table has no warning about filters of the column, so that it need not be
+    read."""
     return column.type_name in _PLAIN_TYPES and not column.max_repetition
 
 
 def list_warnings(
     column: Column, names: Iterable[str] = (), *, has_interval_mark: bool = False
 ) -> list[str]:
-    """List the warnings about a filter of `column` in the named engines, or in all, the worst first; in all, none for the common types.
+    """List the warnings about a filter of `column` in the named engines, or in all, the worst
+    first; in all, none for the common types.
 
-    Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
+    Engines that lose rows or fail come first, then engines with older releases that did; a note
+    follows if few engines use the filter.
     """
     names = tuple(names)
     if _is_plain(column) and not names:
@@ -408,7 +435,8 @@ def list_warnings(
     elif len(users) <= _FEW < len(engines):
         readers = sum(report.uses_filters for report in engines)
         family = find_family(column)
-        # The last family holds all types without one of their own, so its name says nothing about this column.
+        # The last family holds all types without one of their own, so its name says nothing about
+        # this column.
         name = column.type_name if family == load_table().families[-1] else family.name
         columns = PLACES[classify_place(column)] if column.max_repetition else name
         subject = (

@@ -26,7 +26,8 @@ class ChangeReport(Tabular):
     new_end_hash: str
     """The same of the new file."""
     is_first_change: bool = field(default=False, kw_only=True, compare=False, local=True)
-    """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf` was; False in rows of other machines."""
+    """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf`
+    was; False in rows of other machines."""
 
     @property
     def only_removes(self) -> bool:
@@ -34,7 +35,8 @@ class ChangeReport(Tabular):
         return False
 
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
-        """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is whether a commit replaces the file."""
+        """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is
+        whether a commit replaces the file."""
         if filters := getattr(self, "saturated_filters", ()):
             return REFUSED, explain_refusal(filters)
         is_same = (
@@ -46,7 +48,8 @@ class ChangeReport(Tabular):
         return (SKIPPED, "the file has nothing to change") if is_same else (OK, None)
 
     def repeat(self) -> ChangeReport:
-        """Return the report of a second run, if nothing else changes the file meanwhile; this one if that is not known."""
+        """Return the report of a second run, if nothing else changes the file meanwhile; this one
+        if that is not known."""
         return self
 
 
@@ -61,7 +64,8 @@ class SaturatedFilter(Frozen):
 
 
 def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None) -> str:
-    """Explain why these filters were left out, and how to write them; `ndv` is the number of distinct values that one of them holds."""
+    """Explain why these filters were left out, and how to write them; `ndv` is the number of
+    distinct values that one of them holds."""
     by_column: dict[str, list[SaturatedFilter]] = {}
     for saturated in filters:
         by_column.setdefault(saturated.column, []).append(saturated)
@@ -70,7 +74,8 @@ def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None
         worst = max(members, key=lambda saturated: saturated.fpp)
         rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
         parts.append(
-            f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}"
+            f"column {column}: {format_count(len(members), 'filter')} left out, whose "
+            f"false-positive rate would be {rate}"
         )
     values = (
         "" if ndv is None else f" (a row group has {format_count(round(ndv), 'distinct value')})"

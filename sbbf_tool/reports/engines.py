@@ -10,7 +10,8 @@ from sbbf_tool.reports.tabular import Tabular
 
 
 class ColumnFamily(Frozen):
-    """Columns that all query engines treat alike; `types` are their physical and logical types, with * for any."""
+    """Columns that all query engines treat alike; `types` are their physical and logical types,
+    with * for any."""
 
     id: str
     name: str
@@ -34,17 +35,20 @@ class EngineVerdict(Frozen):
     source: str
     """Public URL of the evidence."""
     evidence: str
-    """`run` (tested with this version), `source` (read in the source code, not tested) or `issue` (reported in an issue)."""
+    """`run` (tested with this version), `source` (read in the source code, not tested) or `issue`
+    (reported in an issue)."""
     effect: str | None = None
     """For `harm`: `loses rows` or `fails`."""
     fix: str | None = None
     """For `harm`: how to avoid it."""
     since: str | None = None
-    """First release to which this applies; None if unknown, or if it is the first release that reads filters."""
+    """First release to which this applies; None if unknown, or if it is the first release that
+    reads filters."""
     until: str | None = None
     """Last release to which this applies; None if it applies to the current one."""
     predicates: tuple[str, ...] = ()
-    """Predicates that were run and query the filter: `=`, `IN`, `IN of 30 values`, `IS NOT DISTINCT FROM`; empty if none was run."""
+    """Predicates that were run and query the filter: `=`, `IN`, `IN of 30 values`, `IS NOT DISTINCT
+    FROM`; empty if none was run."""
     older_verdict: EngineVerdict | None = None
     """Verdict for older releases, if a filter is harmful there."""
 
@@ -85,7 +89,8 @@ class TestedRelease(Frozen):
 
 
 class EngineReport(Frozen):
-    """A query engine: facts about all columns, and one verdict per family of columns, in the order of the table."""
+    """A query engine: facts about all columns, and one verdict per family of columns, in the order
+    of the table."""
 
     id: str
     name: str
@@ -104,7 +109,8 @@ class EngineReport(Frozen):
     default: str | None = None
     """Whether the use of filters is on by default, and the setting that controls it."""
     places: tuple[str, ...] = ()
-    """Where in the schema a filtered column may be: `top`, `struct` (a field of structs), `map` (its values), `list`."""
+    """Where in the schema a filtered column may be: `top`, `struct` (a field of structs), `map`
+    (its values), `list`."""
     unused_arrow_types: tuple[str, ...] = ()
     """Types in a file's ARROW:schema; filters of such columns are not used."""
     min_bytes: int | None = None
@@ -114,7 +120,8 @@ class EngineReport(Frozen):
     bad_size: str | None = None
     """Effect of bitsets of other sizes: `ignored`, `loses rows` or `fails`."""
     dictionary_first: bool = False
-    """Whether the engine uses the dictionary instead of the filter if all pages of a chunk use the dictionary."""
+    """Whether the engine uses the dictionary instead of the filter if all pages of a chunk use the
+    dictionary."""
     length: str | None = None
     """How `bloom_filter_length` is used."""
     needs_length: bool = False
@@ -133,7 +140,8 @@ class EngineReport(Frozen):
 
 
 class EngineRow(Frozen):
-    """Row of a table of engines: one engine and one family of columns. The fields are those of `EngineVerdict`."""
+    """Row of a table of engines: one engine and one family of columns. The fields are those of
+    `EngineVerdict`."""
 
     engine: str
     name: str
@@ -178,4 +186,7 @@ class EnginesReport(Tabular):
                 )
 
     def _summary(self) -> str:
-        return f"{format_count(len(self.engines), 'engine')}, {format_count(len(self.families), 'type')}"
+        return (
+            f"{format_count(len(self.engines), 'engine')}, "
+            f"{format_count(len(self.families), 'type')}"
+        )

@@ -1,4 +1,5 @@
-"""What `check` and `verify` find: findings of rules, the rules themselves, and the membership checks of filters."""
+"""What `check` and `verify` find: findings of rules, the rules themselves, and the membership
+checks of filters."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from sbbf_tool.reports.tabular import Tabular
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
-"""Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given limit. Warning: a filter is valid, but
-released readers lose rows, fail, or gain nothing. Info: a filter costs a little, or does less than expected."""
+"""Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given
+limit. Warning: a filter is valid, but released readers lose rows, fail, or gain nothing. Info: a
+filter costs a little, or does less than expected."""
 
 
 class Evidence(Frozen):
-    """Observation of a rule, and its row group; None if the observation concerns the whole column."""
+    """Observation of a rule, and its row group; None if the observation concerns the whole
+    column."""
 
     row_group: int | None
     fact: str
@@ -39,7 +42,8 @@ class Finding(Frozen):
 
 
 class RuleOutcome(Frozen):
-    """Outcome of one rule on one file: `passed`; `failed`; `noted`, if its findings are too mild to fail; or `not run` with the reason."""
+    """Outcome of one rule on one file: `passed`; `failed`; `noted`, if its findings are too mild to
+    fail; or `not run` with the reason."""
 
     rule: str
     severity: str
@@ -71,11 +75,13 @@ class CheckReport(Tabular):
     rules: tuple[RuleOutcome, ...]
     findings: tuple[Finding, ...]
     unreadable: tuple[str, ...] = ()
-    """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did not run: place and reason."""
+    """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did
+    not run: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
-    """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
+    """Columns whose filters were not checked, because their keys were not given; whether such a
+    column has filters may be unknown."""
 
     def _rows(self) -> Iterable[object]:
         return self.rows()
@@ -117,7 +123,8 @@ class RuleReport(Frozen):
     why: str
     """Which writers make such filters, and which readers they harm."""
     readers: tuple[str, ...] = ()
-    """Query engines and libraries that lose rows, fail or gain nothing; empty if that depends on more than the reader."""
+    """Query engines and libraries that lose rows, fail or gain nothing; empty if that depends on
+    more than the reader."""
     example: str | None = None
     """What the rule observes in a file with the defect."""
     fix: str | None = None
@@ -152,28 +159,35 @@ class FilterVerification(Frozen):
     type: str
     offset: int
     header_bytes: int | None
-    """Like all fields that depend on the bitset, None if the bytes at `offset` are not a readable filter."""
+    """Like all fields that depend on the bitset, None if the bytes at `offset` are not a readable
+    filter."""
     bitset_bytes: int | None
     stated_length: int | None
     """`bloom_filter_length` in the footer."""
     verified_values: int = 0
     """Number of non-null values of the chunk that were checked."""
     false_negatives: int = 0
-    """Number of false negatives among these values: a query loses their rows. NaN is counted separately."""
+    """Number of false negatives among these values: a query loses their rows. NaN is counted
+    separately."""
     examples: tuple[str, ...] = ()
     """Some of the false negatives, in the form that `probe` accepts."""
     cause: str | None = None
-    """Form in which the filter holds the false negatives, if known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
+    """Form in which the filter holds the false negatives, if known: `text`, `width`, `block`,
+    `draft`; `empty` for an empty filter."""
     explanation: str | None = None
     """The cause as a sentence."""
     excluded_nans: int = 0
-    """NaN values that the filter excludes. This is no defect, since NaN is stored in many forms and equals nothing."""
+    """NaN values that the filter excludes. This is no defect, since NaN is stored in many forms and
+    equals nothing."""
     excluded_forms: tuple[str, ...] = ()
-    """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
+    """Values that the filter excludes although they equal a stored value in another form: the other
+    zero; the canonical `nan`."""
     excluded_intervals: int = 0
-    """INTERVAL values whose normalised form the filter lacks, although the metadata claims otherwise; DuckDB queries only that form."""
+    """INTERVAL values whose normalised form the filter lacks, although the metadata claims
+    otherwise; DuckDB queries only that form."""
     excluded_instants: int = 0
-    """INT96 instants that are stored in a form that is not rounded down, while the filter lacks the rounded-down form."""
+    """INT96 instants that are stored in a form that is not rounded down, while the filter lacks the
+    rounded-down form."""
     estimated_fpp: float | None = None
     """False-positive rate, estimated from the bits that are set."""
     measured_fpp: float | None = None
@@ -186,7 +200,8 @@ class FilterVerification(Frozen):
     """For a filter with the header of a draft: the dialect in which it holds the values, if any."""
 
     wrong_statistics: tuple[str, ...] = ()
-    """Statistics in the footer (min_value, max_value, null_count) that the values contradict; this is no defect of the filter."""
+    """Statistics in the footer (min_value, max_value, null_count) that the values contradict; this
+    is no defect of the filter."""
 
     @property
     def is_verified(self) -> bool:
@@ -202,13 +217,16 @@ class VerifyReport(Tabular):
     created_by: str | None
     filters: tuple[FilterVerification, ...]
     findings: tuple[Finding, ...]
-    """Findings that a filter contradicts the data or the format, or that released readers lose rows or fail; never about its cost."""
+    """Findings that a filter contradicts the data or the format, or that released readers lose rows
+    or fail; never about its cost."""
     unreadable: tuple[str, ...]
-    """Chunks whose filters were not verified, because pages could not be decoded: place and reason."""
+    """Chunks whose filters were not verified, because pages could not be decoded: place and
+    reason."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under each of the names of columns that were given."""
     locked_columns: tuple[str, ...] = ()
-    """Columns whose filters were not verified, because their keys were not given; whether such a column has filters may be unknown."""
+    """Columns whose filters were not verified, because their keys were not given; whether such a
+    column has filters may be unknown."""
 
     @property
     def is_sound(self) -> bool:
@@ -216,4 +234,7 @@ class VerifyReport(Tabular):
         return not any(finding.severity == ERROR for finding in self.findings)
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(len(self.filters), 'filter')}, {format_count(len(self.findings), 'finding')}"
+        return (
+            f"{self.file}: {format_count(len(self.filters), 'filter')}, "
+            f"{format_count(len(self.findings), 'finding')}"
+        )

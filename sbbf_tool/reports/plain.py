@@ -1,9 +1,10 @@
-"""Reports as plain dicts, lists and strings, for JSON and the state of runs, and as Arrow, for Spark and Parquet files; and back.
+"""Reports as plain dicts, lists and strings, for JSON and the state of runs, and as Arrow, for
+Spark and Parquet files; and back.
 
     from_plain(CheckReport, to_plain(report)) == report
 
-The classes of `reports` are the only declaration: local processes send them unchanged. Strings are UTF-8: other bytes of file names are
-escaped. Fields that are `local` are left out.
+The classes of `reports` are the only declaration: local processes send them unchanged. Strings are
+UTF-8: other bytes of file names are escaped. Fields that are `local` are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def escape_bytes(text: str) -> str:
 
 
 def restore_bytes(name: str) -> str:
-    """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of a file."""
+    """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of
+    a file."""
     return (
         name
         if "\\" not in name or os.path.lexists(name)
@@ -44,7 +46,8 @@ def restore_bytes(name: str) -> str:
 
 
 def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:
-    """Convert a report, or a value in one. `convert` has functions for types; that for Sequence is called for sequences made on demand."""
+    """Convert a report, or a value in one. `convert` has functions for types; that for Sequence is
+    called for sequences made on demand."""
     kind = type(value)
     if kind in convert:
         return convert[kind](value)
@@ -66,12 +69,14 @@ def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: es
 
 
 def from_plain(kind: type[Report], value: Any) -> Report:
-    """Build a report from plain values, which may have other fields, and may lack those with a default. Raises ValueError."""
+    """Build a report from plain values, which may have other fields, and may lack those with a
+    default. Raises ValueError."""
     return cast(Report, _builder(cast(Any, kind))(value))
 
 
 def to_text(report: object, file: str) -> str:
-    """Convert a report on this file to JSON without the name of the file, which may be another one when the text is read."""
+    """Convert a report on this file to JSON without the name of the file, which may be another one
+    when the text is read."""
     import json
 
     plain = to_plain(report, {str: lambda text: "\0" if text == file else escape_bytes(text)})
@@ -89,7 +94,8 @@ def from_text(kind: type[Report], text: str, file: str) -> Report:
 
 
 def hints_of(row: type) -> list[tuple[str, Any]]:
-    """Return the name and type of each field of a class, or of a generic one with its arguments, that is not local."""
+    """Return the name and type of each field of a class, or of a generic one with its arguments,
+    that is not local."""
     kind: Any = get_origin(row) or row
     hints = get_type_hints(kind)
     if arguments := dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False)):
@@ -165,7 +171,8 @@ Row = TypeVar("Row")
 
 @cache
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a class. Each field becomes a field, tuples become lists, and nested classes of fields become structs."""
+    """Return the Arrow schema of a class. Each field becomes a field, tuples become lists, and
+    nested classes of fields become structs."""
     import pyarrow as pa
 
     return pa.schema(
@@ -184,7 +191,8 @@ def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
 
 
 def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
-    """Yield the rows of a batch. The batch may have extra fields, and may lack fields that have a default."""
+    """Yield the rows of a batch. The batch may have extra fields, and may lack fields that have a
+    default."""
     for values in batch.to_pylist():
         yield from_plain(row, values)
 

@@ -1,4 +1,5 @@
-"""Result of `probe`: where in a file the values may be. Values that are certainly absent from it are not listed."""
+"""Result of `probe`: where in a file the values may be. Values that are certainly absent from it
+are not listed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ Item = TypeVar("Item")
 
 
 class RowGroupAnswer(Frozen):
-    """Answer of the filter of one row group for one value: `absent`, `maybe`, `no filter`, or `cannot say` with the reason."""
+    """Answer of the filter of one row group for one value: `absent`, `maybe`, `no filter`, or
+    `cannot say` with the reason."""
 
     row_group: int
     answer: str
@@ -50,7 +52,8 @@ class ValueAnswer(Frozen):
 
 
 class UnfitValue(Frozen):
-    """A value that the column of a file cannot hold; columns of the same name in other files may."""
+    """A value that the column of a file cannot hold; columns of the same name in other files
+    may."""
 
     value: str
     position: int
@@ -72,7 +75,8 @@ class Hit(Frozen):
     value: str
     row_groups: tuple[int, ...]
     answer: str = MAYBE
-    """`maybe`; `present` if the column was read; or `cannot say` of a value that filters cannot answer for."""
+    """`maybe`; `present` if the column was read; or `cannot say` of a value that filters cannot
+    answer for."""
     reason: str | None = None
     count: int | None = None
     """Number of rows of these row groups that have the value, if it is `present`."""
@@ -83,7 +87,8 @@ class Hit(Frozen):
 
 
 class LongSequence(Sequence[Item]):
-    """Many items, each made of its fields when it is looked at. They equal a tuple of the same items.
+    """Many items, each made of its fields when it is looked at. They equal a tuple of the same
+    items.
 
     Unless `is_sent`, another process gets none of them.
     """
@@ -142,13 +147,15 @@ class RowMatch(Frozen):
 
 
 class InconclusiveRowGroups(Frozen):
-    """Row groups that may hold values about which nothing was queried that could exclude them: `no filter`, or `cannot say` and why."""
+    """Row groups that may hold values about which nothing was queried that could exclude them: `no
+    filter`, or `cannot say` and why."""
 
     row_groups: tuple[int, ...]
     answer: str
     reason: str | None
     values: tuple[str, ...] | None = None
-    """The values between min and max, if the others are absent; None for all values, and if there are more than 1,000."""
+    """The values between min and max, if the others are absent; None for all values, and if there
+    are more than 1,000."""
     positions: tuple[int, ...] = field(default=(), compare=False, repr=False, local=True)
     """Positions of `values` among the values, from 0."""
     column: str | None = None
@@ -186,9 +193,11 @@ class ProbeReport(Tabular):
     requests: int = 0
     """Requests to a server; 0 for a local file."""
     unreadable: tuple[str, ...] = ()
-    """Filters whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    """Filters whose bytes contradict the format, so that they cannot exclude their row group: place
+    and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
-    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    """What the file has under the name of the column. If it lacks the column, the answers are not
+    those of filters."""
     unfit: tuple[UnfitValue, ...] = ()
     """The values, at most 1,000, that the column cannot hold."""
     warnings: tuple[str, ...] = ()
@@ -207,7 +216,8 @@ class ProbeReport(Tabular):
 
     @property
     def values(self) -> tuple[ValueAnswer, ...]:
-        """The answers of all row groups for each value. Raises UsageError if the report lacks the values: see `queried`."""
+        """The answers of all row groups for each value. Raises UsageError if the report lacks the
+        values: see `queried`."""
         if len(self.queried) != self.num_values:
             raise UsageError(
                 "the report has no answer for each value", hint="use hits and inconclusive"
@@ -240,7 +250,8 @@ class ProbeReport(Tabular):
         )
 
     def _rows(self) -> Iterable[object]:
-        """Return the row groups of each value that may be there, then those that may hold any of the values."""
+        """Return the row groups of each value that may be there, then those that may hold any of
+        the values."""
         for hit in self.hits:
             for row_group in hit.row_groups:
                 yield ProbeAnswer(
@@ -254,7 +265,10 @@ class ProbeReport(Tabular):
                     )
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
+        return (
+            f"{self.file}: {format_count(self.num_values, 'value')}, "
+            f"{'absent' if self.is_absent else 'not excluded'}"
+        )
 
 
 class RowsReport(ProbeReport):

@@ -1,6 +1,7 @@
 """Row of one file: the file's outcome in a run over many files, the same on every runner.
 
-Rows are passed between processes and through Spark, where each field is a column: `reports.plain` derives the Arrow schema.
+Rows are passed between processes and through Spark, where each field is a column: `reports.plain`
+derives the Arrow schema.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ LINK = "a link in a listing is skipped: name the link itself to use what it lead
 OTHER_NAME = "the name is not usual for a Parquet file: name the file itself to change it"
 """Why commands that change files skip a Parquet file in a listing, such as a backup."""
 
-UNFINISHED = "an unfinished or unreadable file that some reader may take for Parquet: name the file itself to use it"
+UNFINISHED = (
+    "an unfinished or unreadable file that some reader may take for Parquet: name "
+    "the file itself to use it"
+)
 """Why a file in a listing is skipped that some reader may read."""
 
-HUDI_LOG = "a log file of a Hudi table: its rows are not queried until a compaction writes them into a Parquet file"
+HUDI_LOG = (
+    "a log file of a Hudi table: its rows are not queried until a compaction writes "
+    "them into a Parquet file"
+)
 """Why a file is skipped in which a merge-on-read table has its newest rows."""
 
 INLINED = "rows that the catalog has in place of files may hold a value: flush them into a file"
@@ -49,16 +56,19 @@ HAS_EVERY_FILTER = "the file has every filter"
 """Why a file gets no filters."""
 
 NOT_APPLICABLE = "not applicable"
-"""Beginning of the reason why a file is skipped that does not have the columns in question, although others of the run may."""
+"""Beginning of the reason why a file is skipped that does not have the columns in question,
+although others of the run may."""
 
 
 class NamedColumn(Frozen):
-    """What one file has under the name of a requested column: files of one folder may have different schemas."""
+    """What one file has under the name of a requested column: files of one folder may have
+    different schemas."""
 
     name: str
     """The name as requested."""
     type: str | None
-    """Type of the column; `partition` if the folder of the file states its value; None if the file has no such column."""
+    """Type of the column; `partition` if the folder of the file states its value; None if the file
+    has no such column."""
     reason: str | None = None
     """If the file has no such column: the error, with similar names."""
 
@@ -73,7 +83,8 @@ class ListedFile(Frozen):
     skipped: str | None = None
     """Why the file is skipped, such as `LINK`; None for a file to work on."""
     change_time: float | None = None
-    """Time of the last change of the file or its attributes (ctime), in seconds since 1970; None for objects, as is `inode`."""
+    """Time of the last change of the file or its attributes (ctime), in seconds since 1970; None
+    for objects, as is `inode`."""
     inode: int | None = None
     etag: str | None = None
     """ETag of an object, if its store lists it."""
@@ -97,10 +108,12 @@ class Row(Frozen, Generic[Report]):
     error: Exception | None = field(
         default=None, kw_only=True, repr=False, compare=False, local=True
     )
-    """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
+    """The exception that stopped the work. It is None outside the process that raised it, and in
+    every table of rows."""
 
     def to_error(self) -> SbbfError:
-        """Return the error of a row that is `refused` or `failed`; from another process, one of the same exit code."""
+        """Return the error of a row that is `refused` or `failed`; from another process, one of the
+        same exit code."""
         kinds: dict[int, type[SbbfError]] = {
             kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)
         }

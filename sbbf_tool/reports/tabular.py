@@ -1,6 +1,7 @@
 """Reports as tables: Arrow for other libraries, HTML for notebooks, and one line for the prompt.
 
-pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` (the Arrow PyCapsule interface).
+pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` (the Arrow PyCapsule
+interface).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _HTML_ROWS = 20
 
 
 class JoinedRow:
-    """The row of several dataclasses: their fields, without those in `but`. Of a name that occurs again, the last counts."""
+    """The row of several dataclasses: their fields, without those in `but`. Of a name that occurs
+    again, the last counts."""
 
     def __init__(self, *parts: type, but: Collection[str]) -> None:
         from sbbf_tool.reports.plain import hints_of
@@ -46,7 +48,8 @@ class JoinedRow:
 
 
 class Tabular(Frozen, ABC):
-    """Report of rows. Each row has the fields `_first` of the report itself, then those of a dataclass, `_row`.
+    """Report of rows. Each row has the fields `_first` of the report itself, then those of a
+    dataclass, `_row`.
 
     If `_row` is None, the report is its only row.
     """
@@ -71,7 +74,8 @@ class Tabular(Frozen, ABC):
         """Return the subject of the report and its size, such as `events.parquet: 6 filters`."""
 
     def to_arrow(self) -> pa.Table:
-        """Convert the report to an Arrow table, whose schema is the same for every report of this class, also for one without rows.
+        """Convert the report to an Arrow table, whose schema is the same for every report of this
+        class, also for one without rows.
 
         Strings are UTF-8: other bytes of file names are escaped. A fix is a call in Python.
         """
@@ -92,7 +96,8 @@ class Tabular(Frozen, ABC):
         return pa.schema([*fields, *schema_of(cls._row or cls)])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export the rows as an Arrow stream. Other libraries call this; the schema that they request may change types, not columns."""
+        """Export the rows as an Arrow stream. Other libraries call this; the schema that they
+        request may change types, not columns."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def plain_rows(self) -> Iterator[dict[str, Any]]:
@@ -107,7 +112,8 @@ class Tabular(Frozen, ABC):
         return f"<{type(self).__name__} {escape(self._summary())}>"
 
     def _repr_html_(self) -> str:
-        """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them, and pictures."""
+        """Return the first rows as an HTML table for a notebook, without the columns that are empty
+        in all of them, and pictures."""
         rows = self.plain_rows()
         first_rows = list(islice(rows, _HTML_ROWS))
         names = [
@@ -125,7 +131,8 @@ class Tabular(Frozen, ABC):
         ]
         if more := sum(1 for _ in rows):
             lines.append(
-                f'<tfoot><tr><td colspan="{len(names)}">and {format_count(more, "more row")}</td></tr></tfoot>'
+                f'<tfoot><tr><td colspan="{len(names)}">and '
+                f"{format_count(more, 'more row')}</td></tr></tfoot>"
             )
         return "\n".join([*lines, "</table>", *self._render_figures()])
 

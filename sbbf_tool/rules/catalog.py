@@ -1,4 +1,5 @@
-"""All rules, in listing order, and the policy of `check`: which of them run, with which limits, and which findings make a file fail."""
+"""All rules, in listing order, and the policy of `check`: which of them run, with which limits, and
+which findings make a file fail."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ RULES: tuple[Rule, ...] = (
 )
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
 ABOUT_FILTERS = (correctness.GROUP, format_rules.GROUP, format_rules.ENCRYPTION)
-"""The groups of rules for defects of filters, as opposed to their cost and to requirements of the user."""
+"""The groups of rules for defects of filters, as opposed to their cost and to requirements of the
+user."""
 
 HARMED_READERS: Mapping[str, tuple[str, ...]] = {
     "empty-boolean-filter": ("DataFusion",),
@@ -47,7 +49,8 @@ HARMED_READERS: Mapping[str, tuple[str, ...]] = {
     "larger-than-chunk": ("StarRocks",),
     "dictionary-encoded": ("parquet-java", "Impala"),
 }
-"""The readers that a rule's `why` names as harmed, by the rule's name; a rule that harms all or unknown readers is not listed."""
+"""The readers that a rule's `why` names as harmed, by the rule's name; a rule that harms all or
+unknown readers is not listed."""
 
 
 def rules_of(schema: str) -> Sequence[AnyRule]:
@@ -63,7 +66,8 @@ def all_rules() -> list[AnyRule]:
 
 @lru_cache(maxsize=1)
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
-    """Read the examples, which lie beside the rules: those of Parquet files are in the golden reports of the tests."""
+    """Read the examples, which lie beside the rules: those of Parquet files are in the golden
+    reports of the tests."""
     packages = (
         __package__,
         *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()),
@@ -93,11 +97,13 @@ def report_rule(rule: AnyRule) -> RuleReport:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules and limits to check, and the filters that files must have (`limits.filters`), which `apply` takes.
+    """Rules and limits to check, and the filters that files must have (`limits.filters`), which
+    `apply` takes.
 
-    `select` and `ignore` name rules or groups; a limit that is given applies regardless of `select`. `quick` skips the rules that read
-    data. A finding of severity `fail_on` or worse makes a file fail. Raises UsageError if the policy contradicts itself, or names a rule
-    that does not exist.
+    `select` and `ignore` name rules or groups; a limit that is given applies regardless of
+    `select`. `quick` skips the rules that read data. A finding of severity `fail_on` or worse makes
+    a file fail. Raises UsageError if the policy contradicts itself, or names a rule that does not
+    exist.
     """
 
     rules: ClassVar[Sequence[AnyRule]] = RULES
@@ -146,7 +152,11 @@ class Policy:
                 return None
             if limit == "judged":
                 return "the policy declares no filter"
-            return f"no {'column to require' if limit == 'required' else limit.replace('_', ' ')} is given"
+            return (
+                "no "
+                f"{'column to require' if limit == 'required' else limit.replace('_', ' ')} "
+                "is given"
+            )
         if rule.name in self.ignore or rule.group in self.ignore:
             return "ignored"
         if self.select and rule.name not in self.select and rule.group not in self.select:
@@ -178,9 +188,11 @@ class PathEntry(NamedTuple):
 
 
 class PathPolicies:
-    """The policies of all files: `settings`, changed by each entry that matches the path, in order, and then by `overrides`.
+    """The policies of all files: `settings`, changed by each entry that matches the path, in order,
+    and then by `overrides`.
 
-    It has the interface of `Policy` that runs use. Raises UsageError if an entry contradicts itself or the other settings.
+    It has the interface of `Policy` that runs use. Raises UsageError if an entry contradicts itself
+    or the other settings.
     """
 
     def __init__(
@@ -204,7 +216,8 @@ class PathPolicies:
         )
 
     def of(self, path: str) -> Policy:
-        """Return the policy of one file. Raises UsageError if the entries that match it contradict each other."""
+        """Return the policy of one file. Raises UsageError if the entries that match it contradict
+        each other."""
         return self._policy(tuple(entry for entry in self._entries if entry.matches(path)))
 
     def _policy(self, entries: tuple[PathEntry, ...]) -> Policy:
@@ -213,7 +226,8 @@ class PathPolicies:
 
 
 def make_policy(settings: Settings) -> Policy:
-    """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises UsageError."""
+    """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises
+    UsageError."""
     settings = dict(settings)
     if require := settings.pop("require", ()):
         settings["filters"] = (FilterSpec(require, judge="existence"), *settings.get("filters", ()))

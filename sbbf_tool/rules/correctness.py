@@ -1,4 +1,5 @@
-"""Rules for false negatives: a filter that excludes stored values loses rows in every reader that trusts it."""
+"""Rules for false negatives: a filter that excludes stored values loses rows in every reader that
+trusts it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
 def _at_each_verification(
     examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True
 ) -> Look:
-    """Build the `look` function of a rule about verifications; those `of_filter` mean nothing where its bits cannot be interpreted."""
+    """Build the `look` function of a rule about verifications; those `of_filter` mean nothing where
+    its bits cannot be interpreted."""
 
     def look(chunk: ChunkFacts) -> str | None:
         is_meant = chunk.verification is not None and not (of_filter and chunk.is_uninterpreted)
@@ -57,17 +59,26 @@ def _false_negatives(verification: FilterVerification) -> str | None:
     if not verification.false_negatives:
         return None
     examples = ", ".join(verification.examples)
-    fact = f"{verification.false_negatives:,} of {verification.verified_values:,} values are false negatives, such as {examples}"
+    fact = (
+        f"{verification.false_negatives:,} of {verification.verified_values:,} values are "
+        f"false negatives, such as {examples}"
+    )
     return f"{fact}; {verification.explanation}" if verification.explanation else fact
 
 
 def _excluded_intervals(verification: FilterVerification) -> str | None:
-    fact = f"{verification.excluded_intervals:,} of {verification.verified_values:,} values are excluded in their normalised form"
+    fact = (
+        f"{verification.excluded_intervals:,} of {verification.verified_values:,} values "
+        "are excluded in their normalised form"
+    )
     return fact if verification.excluded_intervals else None
 
 
 def _excluded_instants(verification: FilterVerification) -> str | None:
-    fact = f"{verification.excluded_instants:,} of {verification.verified_values:,} values are excluded in the form that is rounded down"
+    fact = (
+        f"{verification.excluded_instants:,} of {verification.verified_values:,} values "
+        "are excluded in the form that is rounded down"
+    )
     return fact if verification.excluded_instants else None
 
 
@@ -103,50 +114,64 @@ RULES = (
     _loses_rows(
         name="false-negatives",
         message="The filter has false negatives of unknown cause, so queries lose rows.",
-        why="Possible causes: a damaged bitset, the filter of another column or row group, a filter that was built before all "
+        why="Possible causes: a damaged bitset, the filter of another column or row group, a "
+        "filter that was built before all "
         "values were added (arrow-go 18.4.0), or a hash that sbbf does not know.",
         look=_with_cause(None),
     ),
     _loses_rows(
         name="hashed-as-text",
-        message="The filter holds the values as text instead of as bytes, so every reader that follows the format loses rows.",
-        why="parquetjs hashes the result of `toString()`, which is right for strings and wrong for numbers.",
+        message="The filter holds the values as text instead of as bytes, so every reader "
+        "that follows the format loses rows.",
+        why="parquetjs hashes the result of `toString()`, which is right for strings and "
+        "wrong for numbers.",
         look=_with_cause(misses.TEXT),
     ),
     _loses_rows(
         name="hashed-at-wrong-width",
-        message="The filter holds the values with a width or byte order that differs from that of the file, so readers lose rows.",
-        why="Some libraries hash their own representation of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 "
+        message="The filter holds the values with a width or byte order that differs from "
+        "that of the file, so readers lose rows.",
+        why="Some libraries hash their own representation of a value: small integers in 1 or "
+        "2 bytes, decimals in 16, integers in 8 "
         "instead of 4.",
         look=_with_cause(misses.WIDTH),
     ),
     _loses_rows(
         name="wrong-block",
-        message="The filter holds the values in blocks other than those that the format assigns to them, so readers lose rows.",
-        why="Drafts of the format chose the block by a remainder, and some readers and writers still do; or the header states more "
+        message="The filter holds the values in blocks other than those that the format "
+        "assigns to them, so readers lose rows.",
+        why="Drafts of the format chose the block by a remainder, and some readers and "
+        "writers still do; or the header states more "
         "bytes than the filter was built with.",
         look=_with_cause(misses.BLOCK),
     ),
     _loses_rows(
         name="hashed-as-draft",
-        message="The filter holds hashes of a draft of the format but has a header of the released format, so readers lose rows.",
-        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or behaves like builds of parquet-mr's Bloom filter "
-        "branch (which hash every number as the empty string), but writes the header of the released format.",
+        message="The filter holds hashes of a draft of the format but has a header of the "
+        "released format, so readers lose rows.",
+        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or behaves like "
+        "builds of parquet-mr's Bloom filter "
+        "branch (which hash every number as the empty string), but writes the header of the "
+        "released format.",
         look=_with_cause(misses.DRAFT),
     ),
     _loses_rows(
         name="empty-filter",
         reads=Reads.FILTERS,
-        message="The filter is empty although the column chunk has values, so readers find none of them.",
-        why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve space for a filter and fail before "
+        message="The filter is empty although the column chunk has values, so readers find "
+        "none of them.",
+        why="arrow-go 18.4.0 writes adaptive filters without their values; other writers "
+        "reserve space for a filter and fail before "
         "they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
     ),
     _error(
         name="empty-boolean-filter",
         reads=Reads.FILTERS,
-        message="The filter of this BOOLEAN column is empty, as parquet-java writes it, so readers that use it find no rows.",
-        why="parquet-java since 1.12, and Spark with it, writes such a filter on request and ignores it when reading. DataFusion "
+        message="The filter of this BOOLEAN column is empty, as parquet-java writes it, so "
+        "readers that use it find no rows.",
+        why="parquet-java since 1.12, and Spark with it, writes such a filter on request and "
+        "ignores it when reading. DataFusion "
         "and other readers use it and find no rows.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
         fix=fixes.remove,
@@ -154,17 +179,22 @@ RULES = (
     ),
     _loses_rows(
         name="interval-not-normalised",
-        message="The file states that its INTERVAL filters hold normalised values, but this one does not, so DuckDB loses rows.",
-        why="DuckDB 2.0 queries only the normalised form where the key duckdb.interval_bloom_filter is set. A tool that writes "
+        message="The file states that its INTERVAL filters hold normalised values, but this "
+        "one does not, so DuckDB loses rows.",
+        why="DuckDB 2.0 queries only the normalised form where the key "
+        "duckdb.interval_bloom_filter is set. A tool that writes "
         "filters of another form must remove the key.",
         look=_at_each_verification(_excluded_intervals),
     ),
     _warning(
         name="int96-form-missing",
-        message="The filter excludes the usual form of INT96 timestamps that are stored in another form, so readers that query the "
+        message="The filter excludes the usual form of INT96 timestamps that are stored in "
+        "another form, so readers that query the "
         "usual form lose rows.",
-        why="Arrow C++ up to 22.0 stores an instant before 1970 as the following day with a negative time of day (apache/arrow "
-        "issue 48246). Readers convert it to the form of other writers, with the day rounded down, and query the filter for "
+        why="Arrow C++ up to 22.0 stores an instant before 1970 as the following day with a "
+        "negative time of day (apache/arrow "
+        "issue 48246). Readers convert it to the form of other writers, with the day rounded "
+        "down, and query the filter for "
         "that form.",
         look=_at_each_verification(_excluded_instants),
         fix=fixes.rebuild,
@@ -172,31 +202,40 @@ RULES = (
     ),
     _error(
         name="wrong-statistics",
-        message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
-        why="Bounds and null_count come from the writer, and query engines skip row groups by them before they read a "
+        message="The statistics of the column chunk exclude values that it holds, so readers "
+        "that prune by them lose rows.",
+        why="Bounds and null_count come from the writer, and query engines skip row groups "
+        "by them before they read a "
         "filter. No filter helps: rewrite the file.",
         look=_at_each_verification(partial(_wrong_statistics, harmless=False), of_filter=False),
     ),
     _info(
         name="wrong-null-count",
         message="The number of nulls in the footer is wrong, but no reader loses a row by it.",
-        why="parquet-java counts nulls in a REQUIRED column if it writes without validation. Readers skip a row group only if the count "
-        "is 0 or that of all values; numbers of nulls or values that they take from the footer are wrong.",
+        why="parquet-java counts nulls in a REQUIRED column if it writes without validation. "
+        "Readers skip a row group only if the count "
+        "is 0 or that of all values; numbers of nulls or values that they take from the footer "
+        "are wrong.",
         look=_at_each_verification(partial(_wrong_statistics, harmless=True), of_filter=False),
     ),
     _warning(
         name="zero-form-missing",
-        message="The column holds a zero, but the filter holds only one of 0.0 and -0.0, so readers that query the other form lose rows.",
-        why="The format does not specify which form is hashed (apache/parquet-format issue 407), and most writers hash the stored "
-        "bits. SQL treats both zeros as equal; DataFusion and parquet-java query only the form in the query.",
+        message="The column holds a zero, but the filter holds only one of 0.0 and -0.0, so "
+        "readers that query the other form lose rows.",
+        why="The format does not specify which form is hashed (apache/parquet-format issue "
+        "407), and most writers hash the stored "
+        "bits. SQL treats both zeros as equal; DataFusion and parquet-java query only the form "
+        "in the query.",
         look=_at_each_verification(_excluded_zero),
         fix=fixes.add,
         repairs=REBUILD_ONLY,
     ),
     _info(
         name="nan-forms-missing",
-        message="The column holds NaN, but the filter does not hold every form of NaN, so a query for NaN may find no rows.",
-        why="NaN has many bit patterns, and SQL engines disagree on whether they are equal. parquet-java up to 1.17 stores one form "
+        message="The column holds NaN, but the filter does not hold every form of NaN, so a "
+        "query for NaN may find no rows.",
+        why="NaN has many bit patterns, and SQL engines disagree on whether they are equal. "
+        "parquet-java up to 1.17 stores one form "
         "and hashes another. The filter is correct: readers should not query it for NaN.",
         look=_at_each_verification(_excluded_nans),
         fix=fixes.add,

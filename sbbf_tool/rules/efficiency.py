@@ -1,4 +1,5 @@
-"""Rules for the efficiency of correct filters: filters that skip nothing, or that cost more than they can skip."""
+"""Rules for the efficiency of correct filters: filters that skip nothing, or that cost more than
+they can skip."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ def _identical_blocks(chunk: ChunkFacts) -> str | None:
         or not chunk.bits.identical_blocks
     ):
         return None
-    return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {format_percent(chunk.bits.fpp)}"
+    return (
+        f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp "
+        f"{format_percent(chunk.bits.fpp)}"
+    )
 
 
 def _saturated(chunk: ChunkFacts) -> str | None:
@@ -46,7 +50,8 @@ def _saturated(chunk: ChunkFacts) -> str | None:
 
 
 def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield evidence of filters far larger than their values need: at a quarter of their size they would still keep the target FPP."""
+    """Yield evidence of filters far larger than their values need: at a quarter of their size they
+    would still keep the target FPP."""
     fpp = fixes.target_fpp(column, limits)
     for chunk in column.filters:
         num_bytes = _sufficient_bytes(chunk, fpp)
@@ -60,12 +65,16 @@ def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
             continue
         size = chunk.stored.header.num_bytes
         if size >= _MUCH_SMALLER * num_bytes:
-            fact = f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
+            fact = (
+                f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct "
+                f"values; {num_bytes:,} suffice"
+            )
             yield Evidence(chunk.row_group, fact)
 
 
 def _sufficient_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
-    """Return the bytes that the distinct values need at this FPP; None if the bits do not show the number of distinct values."""
+    """Return the bytes that the distinct values need at this FPP; None if the bits do not show the
+    number of distinct values."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
     is_defective = chunk.bits.empty and chunk.values != 0
@@ -101,7 +110,8 @@ def _is_as_declared(chunk: ChunkFacts) -> bool:
 
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
+    """Return the fix that shrinks the filters; None if they would still be large: small data is not
+    a defect."""
     fpp = fixes.target_fpp(column, limits)
     fpp = (
         fpp / 4 if fpp < DEFAULT_FPP else fpp
@@ -119,7 +129,8 @@ def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot be read: they may have one.
+    """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot
+    be read: they may have one.
 
     Of a required column, `missing-filter` finds them.
     """
@@ -141,7 +152,8 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
 
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield evidence that at most one row group can hold a value, and that min and max identify this row group."""
+    """Yield evidence that at most one row group can hold a value, and that min and max identify
+    this row group."""
     non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
     ranges = [
         pair
@@ -200,14 +212,16 @@ def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
         share = format_percent(total / file.num_bytes)
         yield Evidence(
             None,
-            f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: {contents}",
+            f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: "
+            f"{contents}",
         )
 
 
 RULES = (
     _warning(
         name="identical-blocks",
-        message="All blocks of the filter are identical, so it is no more selective than one block and skips hardly anything.",
+        message="All blocks of the filter are identical, so it is no more selective than one "
+        "block and skips hardly anything.",
         why="parquetjs creates one block and uses it for every block of the filter.",
         look=at_each_filter(_identical_blocks),
         fix=fixes.rebuild,
@@ -215,7 +229,8 @@ RULES = (
     ),
     _warning(
         name="saturated",
-        message="The filter has so many bits set that it excludes fewer than half of the absent values.",
+        message="The filter has so many bits set that it excludes fewer than half of the "
+        "absent values.",
         why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,
@@ -223,16 +238,19 @@ RULES = (
     ),
     _info(
         name="nearly-empty",
-        message="The filter is far larger than its values need: at a quarter of its size the false-positive rate would still be at most "
+        message="The filter is far larger than its values need: at a quarter of its size the "
+        "false-positive rate would still be at most "
         "1 %.",
-        why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB and pyarrow expects a million values.",
+        why="The writer expected too many distinct values. By default, parquet-java writes 1 "
+        "MiB and pyarrow expects a million values.",
         look=_nearly_empty,
         fix=fixes.shrink,
     ),
     _info(
         name="larger-than-chunk",
         message="The filter is larger than the data that it can skip.",
-        why="Small row groups, or data that compresses well. StarRocks ignores such a filter; other readers gain only where it lets them "
+        why="Small row groups, or data that compresses well. StarRocks ignores such a "
+        "filter; other readers gain only where it lets them "
         "skip the other columns of the row group.",
         look=at_each_filter(_larger_than_chunk),
         fix=_shrink_if_it_helps,
@@ -240,17 +258,21 @@ RULES = (
     _info(
         name="large-for-chunk",
         message="The filter is larger than a quarter of the data that it can skip.",
-        why="The data compresses well, or the size of the filter is a guess. The filter pays only where most lookups are for absent "
-        "values. There is a fix if a smaller filter keeps an FPP of 1 %, or the required one; advice may recommend this size.",
+        why="The data compresses well, or the size of the filter is a guess. The filter pays "
+        "only where most lookups are for absent "
+        "values. There is a fix if a smaller filter keeps an FPP of 1 %, or the required one; "
+        "advice may recommend this size.",
         look=at_each_filter(_large_for_chunk),
         fix=_shrink_if_it_helps,
     ),
     _warning(
         name="only-some-row-groups",
         reads=Reads.FOOTER,
-        message="Only some row groups have a filter for this column, so every query reads the others, and some readers use no filter at "
+        message="Only some row groups have a filter for this column, so every query reads "
+        "the others, and some readers use no filter at "
         "all.",
-        why="parquet-java, DuckDB and Trino decide for each row group, depending on whether they kept a dictionary. Older versions of "
+        why="parquet-java, DuckDB and Trino decide for each row group, depending on whether "
+        "they kept a dictionary. Older versions of "
         "ClickHouse look only at the first row group.",
         look=_only_some_row_groups,
         fix=fixes.complete,
@@ -258,24 +280,31 @@ RULES = (
     _info(
         name="sorted-column",
         reads=Reads.FOOTER,
-        message="The row groups are sorted by this column, so min and max already leave at most one row group of the file to read.",
-        why="The filter can exclude only that row group. It may help over many files whose ranges overlap: advice on all of them tells.",
+        message="The row groups are sorted by this column, so min and max already leave at "
+        "most one row group of the file to read.",
+        why="The filter can exclude only that row group. It may help over many files whose "
+        "ranges overlap: advice on all of them tells.",
         look=_sorted,
     ),
     _info(
         name="dictionary-encoded",
         reads=Reads.FOOTER,
-        message="Every value of the column chunk is in its dictionary, which all engines that read the files query instead of the filter.",
-        why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary first; Impala does not read the filter. DuckDB "
-        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files. Remove the "
+        message="Every value of the column chunk is in its dictionary, which all engines "
+        "that read the files query instead of the filter.",
+        why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary "
+        "first; Impala does not read the filter. DuckDB "
+        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names "
+        "the engines that read the files. Remove the "
         "filters if advice on all files says that they can be removed.",
         look=_dictionary_encoded,
     ),
     _info(
         name="unused-by-engines",
         reads=Reads.FOOTER,
-        message="No query engine that reads the file uses filters on this column, so they cost storage alone.",
-        why="Engines use filters on the types in the table of engines, and few use those of values inside lists. The rule applies to the "
+        message="No query engine that reads the file uses filters on this column, so they "
+        "cost storage alone.",
+        why="Engines use filters on the types in the table of engines, and few use those of "
+        "values inside lists. The rule applies to the "
         "engines that `engines` names or, without it, to all.",
         look=_unused,
         fix=fixes.remove,
@@ -283,18 +312,24 @@ RULES = (
     _warning(
         name="harmful-to-engine",
         reads=Reads.FOOTER,
-        message="A query engine that may read the file loses rows or fails where this column has a filter.",
-        why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does for FLOAT16. The rule applies to the "
-        "engines that `engines` names, as an error, or, without it, where filters on this type harm as many engines as they help.",
+        message="A query engine that may read the file loses rows or fails where this column "
+        "has a filter.",
+        why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 "
+        "does for FLOAT16. The rule applies to the "
+        "engines that `engines` names, as an error, or, without it, where filters on this type "
+        "harm as many engines as they help.",
         look=_harmful,
         error_with="engines",
         fix=fixes.remove,
     ),
     _info(
         name="unreferenced-bytes",
-        message="At least 64 KiB and 1 % of the file are bytes to which nothing in the file refers, so they cost storage and transfer.",
-        why="A program replaced footers or filters and left the old ones, an append was interrupted, or the writer aligned row groups with "
-        "padding. Writing the file again with its writer removes them. What another program finds by a key-value entry is not counted.",
+        message="At least 64 KiB and 1 % of the file are bytes to which nothing in the file "
+        "refers, so they cost storage and transfer.",
+        why="A program replaced footers or filters and left the old ones, an append was "
+        "interrupted, or the writer aligned row groups with "
+        "padding. Writing the file again with its writer removes them. What another program "
+        "finds by a key-value entry is not counted.",
         look_at_file=_unreferenced_bytes,
     ),
 )

@@ -1,7 +1,9 @@
-"""The input of rules: the facts about a file's column chunks and their filters, read once and only as far as the rules need them.
+"""The input of rules: the facts about a file's column chunks and their filters, read once and only
+as far as the rules need them.
 
-Footer, filters, data: each costs far more than the one before it. Bitsets are measured and released one after the other, and values are
-streamed past their filter, so only a few numbers per chunk stay in memory.
+Footer, filters, data: each costs far more than the one before it. Bitsets are measured and released
+one after the other, and values are streamed past their filter, so only a few numbers per chunk stay
+in memory.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class Bits:
     empty: bool
     identical_blocks: bool
     folds: tuple[tuple[int, float], ...]
-    """Bytes and FPP of the filter, and, if facts are gathered with them, of each size to which it can be folded."""
+    """Bytes and FPP of the filter, and, if facts are gathered with them, of each size to which it
+    can be folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,8 @@ class ChunkFacts:
     encryption: str | None = None
     """The missing key without which the filter cannot be read."""
     module_defect: str | None = None
-    """The defect of an encrypted column's filter, as far as the given keys show it: `PLAINTEXT`, or how the filter is damaged."""
+    """The defect of an encrypted column's filter, as far as the given keys show it: `PLAINTEXT`, or
+    how the filter is damaged."""
     stored: StoredFilter | None = None
     unreadable: str | None = None
     """Why the bytes at the filter's place are not a filter."""
@@ -108,7 +112,8 @@ class ChunkFacts:
 
     @property
     def is_uninterpreted(self) -> bool:
-        """Whether the bits of the filter mean nothing, because its header is not that of the format or of a draft that the values fit."""
+        """Whether the bits of the filter mean nothing, because its header is not that of the format
+        or of a draft that the values fit."""
         is_unknown = self.stored is not None and self.stored.header.unsupported_reason is not None
         return is_unknown and (self.verification is None or self.verification.dialect is None)
 
@@ -119,7 +124,8 @@ class ChunkFacts:
 
     @property
     def values(self) -> int | None:
-        """Number of non-null values, counted or as the footer states it; None if neither is known."""
+        """Number of non-null values, counted or as the footer states it; None if neither is
+        known."""
         if self.verification is not None and self.verification.problem is None:
             return self.verification.verified_values
         return self.meta.non_null_values
@@ -162,7 +168,8 @@ class ColumnFacts(Frozen):
 
     @property
     def is_locked(self) -> bool:
-        """Whether a key is missing without which a filter of the column, or its place, cannot be read."""
+        """Whether a key is missing without which a filter of the column, or its place, cannot be
+        read."""
         return any(
             chunk.encryption is not None and (chunk.place is not None or chunk.meta.is_locked)
             for chunk in self.chunks
@@ -170,7 +177,8 @@ class ColumnFacts(Frozen):
 
     @property
     def can_be_changed(self) -> bool:
-        """Whether a command may write this column's filters; changing a signed footer needs the file's key."""
+        """Whether a command may write this column's filters; changing a signed footer needs the
+        file's key."""
         return self.footer.is_writable and self.can_reopen
 
 
@@ -180,7 +188,8 @@ def locked_columns(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
 
 
 def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
-    """Return place and reason for each chunk whose filter should have been verified but whose pages cannot be decoded."""
+    """Return place and reason for each chunk whose filter should have been verified but whose pages
+    cannot be decoded."""
     return tuple(
         f"column {column.name}, row group {chunk.row_group}: {chunk.verification.problem}"
         for column in facts
@@ -205,12 +214,15 @@ def gather(
     jobs: int | None = 1,
     progress: Progress | None = None,
 ) -> tuple[ColumnFacts, ...]:
-    """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify` queries each filter for its chunk's values.
+    """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify`
+    queries each filter for its chunk's values.
 
-    With `row_groups`, only chunks in those row groups are gathered, without the facts that need all chunks. A page with more bytes than may
-    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. Filters are folded only
-    `with_folds`, and those of the chunks in `sizes` are judged by these sizes. `jobs` threads (None: one per core) verify filters
-    concurrently; for a file with little data, filters are verified one after the other. `progress` is called as filters are verified.
+    With `row_groups`, only chunks in those row groups are gathered, without the facts that need all
+    chunks. A page with more bytes than may be decompressed raises OversizedPageError, unless
+    `keeps_oversized` is set, which records the page as a fact. Filters are folded only
+    `with_folds`, and those of the chunks in `sizes` are judged by these sizes. `jobs` threads
+    (None: one per core) verify filters concurrently; for a file with little data, filters are
+    verified one after the other. `progress` is called as filters are verified.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -304,7 +316,8 @@ def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
 
 
 def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
-    """Return why the bytes at this place cannot be two encrypted modules, header and bitset (Encryption.md 5.1); None if they may be.
+    """Return why the bytes at this place cannot be two encrypted modules, header and bitset
+    (Encryption.md 5.1); None if they may be.
 
     A module is a length word, followed by that many bytes of nonce, ciphertext and tag.
     """
@@ -321,7 +334,10 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
         if position > file.footer.start:
             return f"the {module}'s module of {length:,} bytes runs into the footer"
     if place.length is not None and position - place.offset != place.length:
-        return f"its two modules take {position - place.offset:,} bytes, but bloom_filter_length is {place.length:,}"
+        return (
+            f"its two modules take {position - place.offset:,} bytes, but "
+            f"bloom_filter_length is {place.length:,}"
+        )
     return None
 
 
@@ -408,7 +424,8 @@ _FILTER = "filter"
 def _overlaps(
     file: ParquetFile, filters: Iterable[StoredFilter]
 ) -> dict[tuple[int, int], tuple[Overlap, ...]]:
-    """Return the other ranges that share bytes with each filter, by row group and column; filters that share none are omitted."""
+    """Return the other ranges that share bytes with each filter, by row group and column; filters
+    that share none are omitted."""
     own = [
         Range(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column)
         for stored in filters
@@ -422,7 +439,9 @@ def _overlaps(
         if neighbours:
             overlaps[mine.row_group, mine.column] = tuple(
                 Overlap(
-                    f"the {neighbour.kind} of column {file.footer.columns[neighbour.column].name}, row group {neighbour.row_group}",
+                    f"the {neighbour.kind} of column "
+                    f"{file.footer.columns[neighbour.column].name}, row group "
+                    f"{neighbour.row_group}",
                     (neighbour.row_group, neighbour.column) if neighbour.kind == _FILTER else None,
                 )
                 for neighbour in neighbours
@@ -433,7 +452,8 @@ def _overlaps(
 def _meeting(
     ranges: Sequence[Range], starts: Sequence[int], furthest: Sequence[int], mine: Range
 ) -> Iterator[Range]:
-    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1 ranges."""
+    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among
+    the first i + 1 ranges."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:
         if ranges[at].end > mine.start and ranges[at] != mine:

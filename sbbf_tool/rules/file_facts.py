@@ -1,4 +1,5 @@
-"""The input of rules about a whole file: its bytes to which nothing refers, as far as the extent of everything else is known."""
+"""The input of rules about a whole file: its bytes to which nothing refers, as far as the extent of
+everything else is known."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class FileFacts:
     name: str
     num_bytes: int
     unreferenced: tuple[Range, ...] = ()
-    """Ranges to which nothing in the file refers; empty if `are_many` is false for what they could be at most."""
+    """Ranges to which nothing in the file refers; empty if `are_many` is false for what they could
+    be at most."""
     unknown: str | None = None
     """Why it is not known which bytes are unreferenced."""
 
@@ -36,7 +38,8 @@ def are_many(unreferenced_bytes: int, file_bytes: int) -> bool:
 
 
 def gather_file(file: ParquetFile, columns: Sequence[ColumnFacts]) -> FileFacts:
-    """Gather the facts about a file, of which `columns` are all columns, gathered at least as far as FILTERS.
+    """Gather the facts about a file, of which `columns` are all columns, gathered at least as far
+    as FILTERS.
 
     Ranges are read, to see what they are, only if there may be many unreferenced bytes.
     """
@@ -57,14 +60,21 @@ def _find_unknown(file: ParquetFile, columns: Sequence[ColumnFacts]) -> str | No
     for column in columns:
         for chunk in column.chunks:
             if not _is_extent_known(chunk):
-                return f"the length of the filter of column {column.name}, row group {chunk.row_group}, is unknown"
+                return (
+                    f"the length of the filter of column {column.name}, row group "
+                    f"{chunk.row_group}, is unknown"
+                )
             if chunk.chunk_bytes <= 0 and chunk.meta.values != 0:
-                return f"the length of the pages of column {column.name}, row group {chunk.row_group}, is unknown"
+                return (
+                    f"the length of the pages of column {column.name}, row group "
+                    f"{chunk.row_group}, is unknown"
+                )
     return None
 
 
 def _is_extent_known(chunk: ChunkFacts) -> bool:
-    """Return whether a filter's header states its length; for a filter whose key is missing, the footer must."""
+    """Return whether a filter's header states its length; for a filter whose key is missing, the
+    footer must."""
     if chunk.place is None:
         return True
     if chunk.stored is None:
@@ -77,10 +87,12 @@ def _is_extent_known(chunk: ChunkFacts) -> bool:
 
 
 def _find_unreferenced(file: ParquetFile, filters: list[StoredFilter]) -> Iterator[Range]:
-    """Yield the unreferenced ranges without what another program may find by a key-value entry, and what undoes a change.
+    """Yield the unreferenced ranges without what another program may find by a key-value entry, and
+    what undoes a change.
 
-    Truncating the file to the footer before its own tail undoes all changes by this package, and to the last one in it the last change.
-    Footers between the two, which repeated appends leave, are dead.
+    Truncating the file to the footer before its own tail undoes all changes by this package, and to
+    the last one in it the last change. Footers between the two, which repeated appends leave, are
+    dead.
     """
     last = last_addition(file)
     undo_ends = {find_own_tail(file).start, *(() if last is None else (last.before.end,))}

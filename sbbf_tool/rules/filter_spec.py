@@ -1,11 +1,13 @@
-"""The filter spec: which columns get filters, with what FPP or size, and in which files. Options and `[[filters]]` are read into it.
+"""The filter spec: which columns get filters, with what FPP or size, and in which files. Options
+and `[[filters]]` are read into it.
 
     [[filters]]
     paths = "events/**"
     columns = ["user_id", "session"]
     fpp = 0.01
 
-In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several specs name a column of a file, the last one holds.
+In a `pyproject.toml` the table is `[[tool.sbbf.filters]]`. If several specs name a column of a
+file, the last one holds.
 """
 
 from __future__ import annotations
@@ -46,20 +48,25 @@ class FilterSpec(Frozen):
     fpp: float = DEFAULT_FPP
     """Target false-positive rate, above 0 and below 1."""
     ndv: int | None = None
-    """Number of distinct values per row group to size filters for; if None, the number in the data."""
+    """Number of distinct values per row group to size filters for; if None, the number in the
+    data."""
     max_bytes: int | Mapping[str, int] | None = None
-    """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for columns that are not named."""
+    """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for
+    columns that are not named."""
     share_of_data: float | None = None
-    """Maximum size of a filter, in bytes per byte of its column chunk; filters of 64 bytes are always allowed."""
+    """Maximum size of a filter, in bytes per byte of its column chunk; filters of 64 bytes are
+    always allowed."""
     paths: tuple[str, ...] = ()
-    """Files, folders, globs, URLs and names of tables; empty for every file. `**` matches any number of folders."""
+    """Files, folders, globs, URLs and names of tables; empty for every file. `**` matches any
+    number of folders."""
     where: str | None = None
     """Predicate on the partitions of the files."""
     folder: str = ""
     """Folder that relative paths start from; the working folder if empty."""
     judge: Judge = "size"
-    """What `check` demands of existing filters: nothing (`existence`), the FPP (`fpp`), or also a size that is not too large (`size`). With
-    the first two, as for settings of writers, which state no size, every column chunk must have a filter.
+    """What `check` demands of existing filters: nothing (`existence`), the FPP (`fpp`), or also a
+    size that is not too large (`size`). With the first two, as for settings of writers, which state
+    no size, every column chunk must have a filter.
     """
 
     def ensure_valid(self) -> None:
@@ -89,7 +96,8 @@ class FilterSpec(Frozen):
             _predicate(self.where)
 
     def matches(self, file: FileName) -> bool:
-        """Return whether the spec is for this file. Raises UsageError if the path lacks a partition column of `where`."""
+        """Return whether the spec is for this file. Raises UsageError if the path lacks a partition
+        column of `where`."""
         path = os.fspath(file)
         if self.paths and not matches_any(self.paths, self.folder, path):
             return False
@@ -102,7 +110,8 @@ class FilterSpec(Frozen):
         return _predicate(self.where).accepts(path)
 
     def of_table(self, name: str) -> FilterSpec | None:
-        """Return the spec for all files of the table with this name; None if it does not name the table."""
+        """Return the spec for all files of the table with this name; None if it does not name the
+        table."""
         names = {path.rstrip("/") for path in self.paths}
         is_same = name.rstrip("/") in names or (
             not is_table_name(name) and matches_any(self.paths, self.folder, name)
@@ -110,7 +119,8 @@ class FilterSpec(Frozen):
         return replace(self, paths=()) if is_same or not self.paths else None
 
     def size_for(self, file: ParquetFile, key: ChunkKey) -> Sizing:
-        """Return the size of the filter of a column chunk of this file. Raises UsageError for an ambiguous name."""
+        """Return the size of the filter of a column chunk of this file. Raises UsageError for an
+        ambiguous name."""
         most = self.max_bytes
         if isinstance(most, Mapping):
             by_column = {}
@@ -146,11 +156,13 @@ class RequestedFilters(NamedTuple):
     required: frozenset[int]
     """The columns of which every chunk with values must have a filter."""
     without_values: int
-    """Number of column chunks that need no filter, and have none, because the footer shows no value in them."""
+    """Number of column chunks that need no filter, and have none, because the footer shows no value
+    in them."""
 
 
 def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> RequestedFilters:
-    """Return the filters that these specs, all of which are for the file, request. Raises UsageError for an ambiguous name."""
+    """Return the filters that these specs, all of which are for the file, request. Raises
+    UsageError for an ambiguous name."""
     chosen: dict[int, FilterSpec] = {}
     required: set[int] = set()
     names: dict[str, None] = {}
@@ -203,7 +215,8 @@ def _predicate(text: str) -> Predicate:
 
 
 class _Key(NamedTuple):
-    """A key of a spec in a file: what its values are, and how one is read; None for a value of another kind."""
+    """A key of a spec in a file: what its values are, and how one is read; None for a value of
+    another kind."""
 
     description: str
     parse: Callable[[object], object]
@@ -262,7 +275,8 @@ def parse_specs(
 ) -> tuple[FilterSpec, ...]:
     """Return the specs in the tables `place`, such as `[[filters]]`, of the file `path`.
 
-    In a file that the user did not name, their paths must be below its folder. Raises UsageError with file, table and key.
+    In a file that the user did not name, their paths must be below its folder. Raises UsageError
+    with file, table and key.
     """
     if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
         raise UsageError(f"filters must be written as tables {place}", file=path)
@@ -304,7 +318,10 @@ def _ensure_below(globs: Iterable[str], folder: str) -> None:
             or ".." in glob.split("/")
             or not _is_below(literal_base(glob, folder), folder)
         ):
-            reason = f"paths must lie below {folder}, not {glob!r}, because the configuration file was found, not named"
+            reason = (
+                f"paths must lie below {folder}, not {glob!r}, because the "
+                "configuration file was found, not named"
+            )
             raise UsageError(reason, hint="name the file, or move it")
 
 
@@ -315,7 +332,8 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
-    """Read the declared filters of a TOML file. Raises UsageError if the file cannot be read, or declares no filter."""
+    """Read the declared filters of a TOML file. Raises UsageError if the file cannot be read, or
+    declares no filter."""
     import tomllib
 
     name = os.fsdecode(path)

@@ -19,15 +19,16 @@ def repair(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that rebuilds filters from the data, if they exclude stored values or are unusable."""
+    """Return the fix that rebuilds filters from the data, if they exclude stored values or are
+    unusable."""
     if _gets_no_filter(column):
         return remove(column, limits)
     return Fix("repair", (column.changeable_name,), (column.name,), keys=column.keys_path)
 
 
 def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix | None:
-    """Return the fix that builds a filter in every row group and rebuilds existing filters, or removes those of a BOOLEAN column; None if
-    no filter meets the limits.
+    """Return the fix that builds a filter in every row group and rebuilds existing filters, or
+    removes those of a BOOLEAN column; None if no filter meets the limits.
     """
     if _gets_no_filter(column):
         return remove(column, limits)
@@ -59,7 +60,8 @@ complete = partial(add, rebuild=None)
 
 
 def target_fpp(column: ColumnFacts, limits: Limits) -> float:
-    """Return the false-positive rate of a new filter: the usual one, unless a limit or a declaration demands less."""
+    """Return the false-positive rate of a new filter: the usual one, unless a limit or a
+    declaration demands less."""
     return min(
         DEFAULT_FPP,
         limits.max_fpp or 1,
@@ -68,7 +70,8 @@ def target_fpp(column: ColumnFacts, limits: Limits) -> float:
 
 
 def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
-    """Return the highest false-positive rate that a smaller filter may have: that of limits, declarations, and filters worth writing."""
+    """Return the highest false-positive rate that a smaller filter may have: that of limits,
+    declarations, and filters worth writing."""
     declared = (
         FPP_TOLERANCE * chunk.target.fpp
         for chunk in column.chunks
@@ -78,7 +81,8 @@ def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
 
 
 def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
-    """Return the largest size with which filters of all row groups keep their share of the data; 0 without one, None without a limit."""
+    """Return the largest size with which filters of all row groups keep their share of the data; 0
+    without one, None without a limit."""
     if limits.max_bytes_share is None:
         return None
     share = (
@@ -91,7 +95,8 @@ def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
 
 
 def _fits(chunk: ChunkFacts, num_bytes: int, fpp: float) -> bool:
-    """Return whether a new filter of this size has at most this FPP, whichever bits its values set."""
+    """Return whether a new filter of this size has at most this FPP, whichever bits its values
+    set."""
     ndv = chunk.bits.ndv if chunk.bits is not None and not chunk.bits.identical_blocks else None
     return (
         FPP_TOLERANCE
@@ -101,8 +106,8 @@ def _fits(chunk: ChunkFacts, num_bytes: int, fpp: float) -> bool:
 
 
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that builds the requested filters; None if no filter can be built, or if their sizes differ by row
-    group, which no parameter states.
+    """Return the fix that builds the requested filters; None if no filter can be built, or if their
+    sizes differ by row group, which no parameter states.
     """
     if _gets_no_filter(column) or any(chunk.encryption is not None for chunk in column.chunks):
         return None
@@ -134,7 +139,8 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that also removes the bytes of the filters, because they must not stay in the file."""
+    """Return the fix that also removes the bytes of the filters, because they must not stay in the
+    file."""
     return Fix(
         "remove_filters",
         (column.changeable_name,),
@@ -145,7 +151,8 @@ def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of drafts are rebuilt in that size."""
+    """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of
+    drafts are rebuilt in that size."""
     if any(
         chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters
     ):  # no command resizes a draft
@@ -164,8 +171,8 @@ def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them if that size is too small;
-    None if a filter would miss another limit.
+    """Return the fix that shrinks filters to the largest size within their share of the data, or
+    removes them if that size is too small; None if a filter would miss another limit.
     """
     if not (most := _most_bytes(column, limits)):
         return remove(column, limits)
@@ -180,7 +187,8 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
-    """Return the FPP of the filter at this size, or at its own if that is smaller; None if no command resizes it so."""
+    """Return the FPP of the filter at this size, or at its own if that is smaller; None if no
+    command resizes it so."""
     if chunk.bits is None or chunk.stored is None or chunk.stored.header.readings:
         return None
     folds = chunk.bits.folds

@@ -1,7 +1,9 @@
-"""Rules for the place and layout of a filter: offset, length, header and size, as the footer states and readers expect them.
+"""Rules for the place and layout of a filter: offset, length, header and size, as the footer states
+and readers expect them.
 
-A violation of the format is an error; a valid form that released readers reject or misread is a warning. The filters of encrypted columns
-must be encrypted too (parquet-format Encryption.md), which is checked completely only with the key.
+A violation of the format is an error; a valid form that released readers reject or misread is a
+warning. The filters of encrypted columns must be encrypted too (parquet-format Encryption.md),
+which is checked completely only with the key.
 """
 
 from __future__ import annotations
@@ -83,13 +85,17 @@ def _missing_length(chunk: ChunkFacts) -> str | None:
 def _wrong_length(stored: StoredFilter) -> str | None:
     if stored.place.length in (None, stored.length):
         return None
-    return f"bloom_filter_length is {stored.place.length:,}, but header and bitset take {stored.length:,} bytes"
+    return (
+        f"bloom_filter_length is {stored.place.length:,}, but header and bitset take "
+        f"{stored.length:,} bytes"
+    )
 
 
 def _partial_block(stored: StoredFilter) -> str | None:
     remainder = stored.header.num_bytes % BLOCK_BYTES
     return (
-        f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a whole block"
+        f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a "
+        "whole block"
         if remainder
         else None
     )
@@ -116,17 +122,22 @@ def _placeholder_offset(column: ColumnFacts, limits: Limits) -> Iterator[Evidenc
 RULES = (
     _error(
         name="unreadable-filter",
-        message="The footer refers to a filter, but there is none at its offset, so some readers fail and no reader skips anything.",
-        why="A tool rewrote the file and kept the old offsets, or the file was truncated or overwritten. Iceberg, ClickHouse and "
-        "parquet-go fail the query or cannot open the file; other readers continue without a filter.",
+        message="The footer refers to a filter, but there is none at its offset, so some "
+        "readers fail and no reader skips anything.",
+        why="A tool rewrote the file and kept the old offsets, or the file was truncated or "
+        "overwritten. Iceberg, ClickHouse and "
+        "parquet-go fail the query or cannot open the file; other readers continue without a "
+        "filter.",
         look=at_each_filter(_unreadable),
         fix=fixes.repair,
         repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="overlapping-filter",
-        message="The filter shares bytes with other contents of the file, so one of the two is damaged.",
-        why="A tool moved pages and kept the old offsets. Readers interpret the bytes as the footer states, and lose rows.",
+        message="The filter shares bytes with other contents of the file, so one of the two "
+        "is damaged.",
+        why="A tool moved pages and kept the old offsets. Readers interpret the bytes as the "
+        "footer states, and lose rows.",
         look=at_each_filter(_overlap),
         fix=fixes.rebuild,
         repairs=REBUILD_ONLY,
@@ -134,27 +145,35 @@ RULES = (
     _error(
         name="oversized-page",
         reads=Reads.DATA,
-        message="A page header states more uncompressed bytes than the limit allows, so its column chunk was not read, "
+        message="A page header states more uncompressed bytes than the limit allows, so its "
+        "column chunk was not read, "
         "and the filter not verified.",
-        why="The file was made to exhaust the memory of its readers, or a page header is damaged: readers allocate what the header "
+        why="The file was made to exhaust the memory of its readers, or a page header is "
+        "damaged: readers allocate what the header "
         "states. If the writer is trusted, raise the limit.",
         look=at_each_filter(attrgetter("oversized_page")),
     ),
     _error(
         name="unknown-header",
-        message="The filter's header states another algorithm, hash or compression than the format defines, so its bits "
+        message="The filter's header states another algorithm, hash or compression than the "
+        "format defines, so its bits "
         "cannot be interpreted.",
-        why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not "
-        "define for filters. Some readers ignore the filter, some fail the query, and some use it anyway.",
+        why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress "
+        "with GZIP, which the format does not "
+        "define for filters. Some readers ignore the filter, some fail the query, and some use "
+        "it anyway.",
         look=_at_each_header(_unknown_header),
         fix=fixes.rebuild,
         repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="draft-dialect",
-        message="The filter follows an unreleased draft of the format, so no reader uses it and some fail.",
-        why="Such filters were written by builds of parquet-mr's Bloom filter branch in 2019 and 2020, and by tools that follow the drafts "
-        "of that time. The header does not show the hash function; only queries for stored values do. ClickHouse and DuckDB "
+        message="The filter follows an unreleased draft of the format, so no reader uses it "
+        "and some fail.",
+        why="Such filters were written by builds of parquet-mr's Bloom filter branch in 2019 "
+        "and 2020, and by tools that follow the drafts "
+        "of that time. The header does not show the hash function; only queries for stored "
+        "values do. ClickHouse and DuckDB "
         "fail the query; DataFusion and "
         "parquet-java ignore the filter.",
         look=at_each_filter(_draft_dialect),
@@ -164,9 +183,12 @@ RULES = (
     _warning(
         name="missing-length",
         reads=Reads.FOOTER,
-        message="The footer does not state the length of the filter, so some readers lose rows or ignore the filter.",
-        why="Written by Trino, Impala, parquetjs and parquet-java before 1.14. parquet-java 1.14.0 to 1.15.2, and with it Iceberg "
-        "1.8 and 1.9, may read too few bytes of the filter from an object store and lose rows; hyparquet ignores the filter; "
+        message="The footer does not state the length of the filter, so some readers lose "
+        "rows or ignore the filter.",
+        why="Written by Trino, Impala, parquetjs and parquet-java before 1.14. parquet-java "
+        "1.14.0 to 1.15.2, and with it Iceberg "
+        "1.8 and 1.9, may read too few bytes of the filter from an object store and lose rows; "
+        "hyparquet ignores the filter; "
         "other readers guess its length.",
         look=at_each_filter(_missing_length),
         fix=fixes.repair,
@@ -174,8 +196,10 @@ RULES = (
     ),
     _error(
         name="wrong-length",
-        message="The footer and the header state different lengths of the filter, so readers disagree about its bits.",
-        why="arrow-rs up to 59 reads the wrong blocks and loses rows, parquet-java pads the bitset with zeros, Arrow C++ fails, "
+        message="The footer and the header state different lengths of the filter, so readers "
+        "disagree about its bits.",
+        why="arrow-rs up to 59 reads the wrong blocks and loses rows, parquet-java pads the "
+        "bitset with zeros, Arrow C++ fails, "
         "DuckDB ignores the filter.",
         look=_at_each_header(_wrong_length),
         fix=fixes.repair,
@@ -183,8 +207,10 @@ RULES = (
     ),
     _error(
         name="partial-block",
-        message="The filter does not consist of whole blocks of 32 bytes, as the format requires, so some readers refuse it.",
-        why="parquet-java writes a filter of any size that `parquet.bloom.filter.max.bytes` states. ClickHouse fails the query; "
+        message="The filter does not consist of whole blocks of 32 bytes, as the format "
+        "requires, so some readers refuse it.",
+        why="parquet-java writes a filter of any size that `parquet.bloom.filter.max.bytes` "
+        "states. ClickHouse fails the query; "
         "DuckDB, Doris and hyparquet ignore the filter.",
         look=_at_each_header(_partial_block),
         fix=fixes.add,
@@ -192,8 +218,10 @@ RULES = (
     ),
     _warning(
         name="not-power-of-two",
-        message="The size of the filter is not a power of two, which the format allows but some readers refuse or misread.",
-        why="Written by parquet-go, parquetjs, and parquet-java with a maximum size. Arrow C++ and Velox refuse the filter; Impala "
+        message="The size of the filter is not a power of two, which the format allows but "
+        "some readers refuse or misread.",
+        why="Written by parquet-go, parquetjs, and parquet-java with a maximum size. Arrow "
+        "C++ and Velox refuse the filter; Impala "
         "reads the wrong blocks and may lose rows.",
         look=_at_each_size(lambda size: size & (size - 1) != 0),
         fix=fixes.add,
@@ -202,7 +230,8 @@ RULES = (
     _warning(
         name="under-64-bytes",
         message="The filter has a single block, which the format allows but Impala reads as two.",
-        why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala reads past the end of the filter and may "
+        why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala "
+        "reads past the end of the filter and may "
         "lose rows.",
         look=_at_each_size(lambda size: size < sizing.MIN_BYTES),
         fix=fixes.add,
@@ -210,8 +239,10 @@ RULES = (
     ),
     _warning(
         name="over-128-mib",
-        message="The filter is larger than 128 MiB, which the format allows but most readers refuse.",
-        why="The writer expected very many distinct values. Trino fails the query; parquet-java, Arrow C++, Velox and Impala ignore "
+        message="The filter is larger than 128 MiB, which the format allows but most readers "
+        "refuse.",
+        why="The writer expected very many distinct values. Trino fails the query; "
+        "parquet-java, Arrow C++, Velox and Impala ignore "
         "the filter or fail.",
         look=_at_each_size(lambda size: size > sizing.MAX_BYTES),
         fix=fixes.shrink_to_portable,
@@ -220,8 +251,10 @@ RULES = (
     _warning(
         name="placeholder-offset",
         reads=Reads.FOOTER,
-        message="The footer states an offset of 0 or less to mean that there is no filter, which some readers do not recognise.",
-        why="Builds of parquet-java before 1.12 wrote 0 or -1. Readers that use the offset look for a filter in the wrong place.",
+        message="The footer states an offset of 0 or less to mean that there is no filter, "
+        "which some readers do not recognise.",
+        why="Builds of parquet-java before 1.12 wrote 0 or -1. Readers that use the offset "
+        "look for a filter in the wrong place.",
         look=_placeholder_offset,
         fix=fixes.repair,
         repairs=DROP,
@@ -253,17 +286,22 @@ def _rebuild_if_decrypted(column: ColumnFacts, limits: Limits) -> Fix | None:
 ENCRYPTION_RULES = (
     _encryption_error(
         name="plaintext-filter-on-encrypted-column",
-        message="The column is encrypted but its filter is not, so anyone can test which values the column holds.",
-        why="arrow-rs writes plaintext filters into encrypted files. They disclose data, and readers with the key expect ciphertext "
+        message="The column is encrypted but its filter is not, so anyone can test which "
+        "values the column holds.",
+        why="arrow-rs writes plaintext filters into encrypted files. They disclose data, and "
+        "readers with the key expect ciphertext "
         "and fail.",
         look=at_each_filter(_plaintext),
         fix=fixes.remove_bytes_too,
     ),
     _encryption_error(
         name="damaged-encrypted-filter",
-        message="The filter of this encrypted column does not consist of two valid encrypted modules, so readers with the key fail.",
-        why="The filter was truncated, overwritten, moved or exchanged, or was not encrypted as modules 8 and 9 (parquet-go uses 6 "
-        "and 7). Without the key only the lengths of header and bitset are checked; with it, every bit.",
+        message="The filter of this encrypted column does not consist of two valid encrypted "
+        "modules, so readers with the key fail.",
+        why="The filter was truncated, overwritten, moved or exchanged, or was not encrypted "
+        "as modules 8 and 9 (parquet-go uses 6 "
+        "and 7). Without the key only the lengths of header and bitset are checked; with it, "
+        "every bit.",
         look=at_each_filter(_module_defect),
         fix=_rebuild_if_decrypted,
         repairs=DROP_OR_REBUILD,

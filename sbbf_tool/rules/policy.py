@@ -1,4 +1,5 @@
-"""Requirements that the user sets. Each rule runs only if its limit is given; a violation is then an error."""
+"""Requirements that the user sets. Each rule runs only if its limit is given; a violation is then
+an error."""
 
 from __future__ import annotations
 
@@ -39,8 +40,10 @@ def _why_missing(chunk: ChunkFacts) -> str:
 
 
 def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave no room for a useful filter."""
-    # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a larger filter satisfies.
+    """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave
+    no room for a useful filter."""
+    # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a larger
+    # filter satisfies.
     accepted = {SATISFIED, NOT_MEASURED} | (
         {MISSING, TOO_LARGE} if column.judge == "fpp" else set()
     )
@@ -89,7 +92,10 @@ def _conflict(column: ColumnFacts, limits: Limits, make_fix: MakeFix) -> str:
     if limits.max_bytes_share is None or make_fix(column, limits) is not None:
         return ""
     share, fpp = limits.max_bytes_share * 100, fixes.worst_fpp(column, limits) * 100
-    return f"; no filter has both at most {share:g} % of the bytes of the data and an fpp of at most {fpp:g} %"
+    return (
+        f"; no filter has both at most {share:g} % of the bytes of the data and an fpp of "
+        f"at most {fpp:g} %"
+    )
 
 
 def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -120,15 +126,18 @@ RULES = (
         name=MISSING_FILTER,
         reads=Reads.FOOTER,
         message="The policy requires a filter for this column, but there is none.",
-        why="The rule runs only for the columns that `require` names, or, with `declared`, the properties of a table.",
+        why="The rule runs only for the columns that `require` names, or, with `declared`, "
+        "the properties of a table.",
         look=_missing_filter,
         fix=fixes.ensure,
         limit="required",
     ),
     _error(
         name=DEVIATING_FILTER,
-        message="The filter is not as the policy declares it: it is missing, weaker, too large or broken.",
-        why="The rule runs only if the configuration file has `[[filters]]`, or the policy `filters`, and for the files that these name.",
+        message="The filter is not as the policy declares it: it is missing, weaker, too "
+        "large or broken.",
+        why="The rule runs only if the configuration file has `[[filters]]`, or the policy "
+        "`filters`, and for the files that these name.",
         look=_deviating_filter,
         fix=fixes.ensure,
         limit="judged",

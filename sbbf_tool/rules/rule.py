@@ -1,7 +1,9 @@
-"""The definition of a rule: a name, a severity, what the rule reads, how it detects a defect, and how the defect is fixed.
+"""The definition of a rule: a name, a severity, what the rule reads, how it detects a defect, and
+how the defect is fixed.
 
-A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group, or it examines a whole file
-(`FileFacts`). Its message is always the same; the numbers are in the evidence. The fix is a value that a caller can apply or print.
+A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row
+group, or it examines a whole file (`FileFacts`). Its message is always the same; the numbers are in
+the evidence. The fix is a value that a caller can apply or print.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Requirements that the user sets, in addition to those for every filter; an empty or None field sets no requirement."""
+    """Requirements that the user sets, in addition to those for every filter; an empty or None
+    field sets no requirement."""
 
     max_fpp: float | None = None
     max_bytes_share: float | None = None
@@ -32,7 +35,8 @@ class Limits:
     filters: tuple[FilterSpec, ...] = ()
     """Filters that files must have, with what FPP or size."""
     engines: tuple[str, ...] = ()
-    """The query engines, or their releases, that read the files; all if empty. Rules of efficiency alone depend on them."""
+    """The query engines, or their releases, that read the files; all if empty. Rules of efficiency
+    alone depend on them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engines", as_engines(self.engines))
@@ -112,7 +116,8 @@ class Rule(AnyRule):
     error_with: str | None = None
     """The field of `Limits` that makes the finding an error if it is set."""
     repairs: tuple[FilterFix | None, FilterFix] | None = None
-    """What `repair` does to such a filter, by the footer alone (None leaves it), and if it may build filters; None if it does nothing."""
+    """What `repair` does to such a filter, by the footer alone (None leaves it), and if it may
+    build filters; None if it does nothing."""
 
     def severity_in(self, limits: Limits) -> str:
         return (
@@ -166,7 +171,8 @@ def find_all(
     limits: Limits,
     file: FileFacts | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the findings of the rules, worst severity first, then by rule and by column; those about the whole file if `file` is given."""
+    """Return the findings of the rules, worst severity first, then by rule and by column; those
+    about the whole file if `file` is given."""
     findings = [
         finding
         for rule in rules

@@ -1,9 +1,10 @@
 """Whether an existing filter satisfies a request for filters, judged from its bits.
 
-A filter satisfies a request if its measured FPP is at most 1.25 x the target, and its bitset at most 4 x what its values need. The measured
-FPP and number of values are those of the bits that are set. A filter as large as the request allows, or of the size that it states,
-satisfies it too: building it again gives no better one. For the same reason, a filter is too large only if it can be folded without
-missing the target.
+A filter satisfies a request if its measured FPP is at most 1.25 x the target, and its bitset at
+most 4 x what its values need. The measured FPP and number of values are those of the bits that are
+set. A filter as large as the request allows, or of the size that it states, satisfies it too:
+building it again gives no better one. For the same reason, a filter is too large only if it can be
+folded without missing the target.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED = (
 FPP_TOLERANCE = 1.25
 """Greatest measured FPP of a filter that satisfies a request, as a multiple of the target."""
 SIZE_TOLERANCE = 4
-"""Greatest size of a filter that satisfies a request, as a multiple of the size that its values need."""
+"""Greatest size of a filter that satisfies a request, as a multiple of the size that its values
+need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,9 @@ class Judgment:
     fact: str = ""
     """The numbers or the defect behind the outcome, for people."""
     is_limited: bool = False
-    """Whether a limit on the size keeps the filter, which satisfies the request, from the target FPP. Of a missing filter: whether the
-    limit may leave room only for one that is not worth writing.
+    """Whether a limit on the size keeps the filter, which satisfies the request, from the target
+    FPP. Of a missing filter: whether the limit may leave room only for one that is not worth
+    writing.
     """
 
     @property
@@ -52,7 +55,8 @@ class Judgment:
 def judge_filter(
     bloom: BloomFilter, target: Sizing, values: int | None, forms: int = 1
 ) -> Judgment:
-    """Judge a filter in today's format, of a chunk with `values` non-null values (None if unknown), each inserted in `forms` forms."""
+    """Judge a filter in today's format, of a chunk with `values` non-null values (None if unknown),
+    each inserted in `forms` forms."""
     if not bloom.bits_set and values:
         return Judgment(BROKEN, f"no bit is set, but the chunk has {values:,} values")
     size, rate = (
@@ -78,7 +82,8 @@ def judge_filter(
     if size > SIZE_TOLERANCE * sufficient_bytes and _can_shrink(bloom, target):
         return Judgment(
             TOO_LARGE,
-            f"{size:,} bytes for about {bloom.estimated_ndv:,.0f} values; {sufficient_bytes:,} suffice",
+            f"{size:,} bytes for about {bloom.estimated_ndv:,.0f} values; {sufficient_bytes:,} "
+            "suffice",
         )
     return Judgment(SATISFIED)
 
@@ -88,11 +93,13 @@ def _is_weak(bloom: BloomFilter, target: Sizing) -> bool:
 
 
 def _can_shrink(bloom: BloomFilter, target: Sizing) -> bool:
-    """Return whether a filter built for the target would be smaller: a fold is, bit for bit, the filter of its size."""
+    """Return whether a filter built for the target would be smaller: a fold is, bit for bit, the
+    filter of its size."""
     is_power_of_two = not bloom.num_bytes & (bloom.num_bytes - 1)
     return not is_power_of_two or bloom.fold_to_fpp(target.fpp).num_bytes < bloom.num_bytes
 
 
 def may_be_saturated(target: Sizing, most_values: int) -> bool:
-    """Return whether the largest filter that `target` allows may exclude too few values to be written, for at most `most_values` values."""
+    """Return whether the largest filter that `target` allows may exclude too few values to be
+    written, for at most `most_values` values."""
     return sizing.fpp_of(most_values, target.bytes_for(most_values)) > target.worst_fpp

@@ -1,4 +1,5 @@
-"""The report of `verify`, built from the facts about a file and the membership checks of its filters."""
+"""The report of `verify`, built from the facts about a file and the membership checks of its
+filters."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def report_of(
     *,
     strict: bool = True,
 ) -> VerifyReport:
-    """Build the report on the columns with these names, or all; `jobs` filters that can be queried are checked concurrently.
+    """Build the report on the columns with these names, or all; `jobs` filters that can be queried
+    are checked concurrently.
 
     Raises the errors of `ParquetFile.find_columns`.
     """

@@ -1,1 +1,2 @@
-"""Runs over many files: discovery, partitions, plan, schedule, rows, and processes on this machine."""
+"""Runs over many files: discovery, partitions, plan, schedule, rows, and processes on this
+machine."""

@@ -1,4 +1,5 @@
-"""The files of a run that applies declared filters: those of the PATHs, or of the declarations themselves, for which there is one."""
+"""The files of a run that applies declared filters: those of the PATHs, or of the declarations
+themselves, for which there is one."""
 
 from __future__ import annotations
 
@@ -24,13 +25,15 @@ from sbbf_tool.storage.places import is_url
 
 
 class DeclaredPaths(Frozen):
-    """The condition that a file is declared, is in the newest version of its table, and that `where` accepts it."""
+    """The condition that a file is declared, is in the newest version of its table, and that
+    `where` accepts it."""
 
     where: PathPredicate | None
     declarations: tuple[FilterSpec, ...] | None = None
     """None for files that need not be declared."""
     live: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
-    """Absolute paths of the live files, by the folder of each of some tables, which ends with a slash."""
+    """Absolute paths of the live files, by the folder of each of some tables, which ends with a
+    slash."""
 
     @property
     def is_choice(self) -> bool:
@@ -43,7 +46,8 @@ class DeclaredPaths(Frozen):
             for folder, paths in self.live.items()
         ):
             return False
-        # A path without a partition column that a declaration selects by: the work on the file reports it.
+        # A path without a partition column that a declaration selects by: the work on the file
+        # reports it.
         with suppress(UsageError):
             if self.declarations is not None and not any(
                 declaration.matches(path) for declaration in self.declarations
@@ -59,7 +63,8 @@ class DeclaredPaths(Frozen):
 
 
 def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]) -> Selection:
-    """Return the selection without the files that no table has any more, of the declared tables below its folders.
+    """Return the selection without the files that no table has any more, of the declared tables
+    below its folders.
 
     It is the same object if there is no such table. Raises the errors of `find_table`.
     """
@@ -108,10 +113,11 @@ def select_declared_files(
     *,
     as_files: bool = False,
 ) -> list[DeclaredFiles]:
-    """Select the declared files among those that `names` mean; all declared files if there are no names.
+    """Select the declared files among those that `names` mean; all declared files if there are no
+    names.
 
-    Files come first, then each table. With `as_files`, the root of a table means files. Raises UsageError if there are no declarations,
-    and the errors of `find_table`.
+    Files come first, then each table. With `as_files`, the root of a table means files. Raises
+    UsageError if there are no declarations, and the errors of `find_table`.
     """
     filters = tuple(declarations)
     if not filters:
@@ -173,7 +179,8 @@ def no_declared_file(reason: str = "no declared file is there") -> UsageError:
 
 
 def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
-    """Yield the declared paths that should match files, because they name no table, each with the folder that it starts from."""
+    """Yield the declared paths that should match files, because they name no table, each with the
+    folder that it starts from."""
     parts = tuple(parts)
     tables = {part.selection.table.name for part in parts if part.selection.table is not None}
     for declaration in next(
@@ -196,7 +203,8 @@ def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:
 
 
 def _name_of(declaration: FilterSpec, path: str) -> str:
-    """Return the name by which everything that a declared path matches is found, relative to the working folder if it is below."""
+    """Return the name by which everything that a declared path matches is found, relative to the
+    working folder if it is below."""
     if is_table_name(path) or (is_url(path) and not re.search(WILDCARD, path)):
         return path
     base = literal_base(path, declaration.folder)

@@ -1,7 +1,9 @@
-"""The first stage: list the files of a lake from file names, folders, globs, or the addresses in another system's listing.
+"""The first stage: list the files of a lake from file names, folders, globs, or the addresses in
+another system's listing.
 
-Small ones are packed into few tasks by their bytes: starting a task costs more than processing a small file. The cost of a file is the
-number of bytes that its work reads, plus a constant for opening it.
+Small ones are packed into few tasks by their bytes: starting a task costs more than processing a
+small file. The cost of a file is the number of bytes that its work reads, plus a constant for
+opening it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 Unit = TypeVar("Unit")
 
 OPENING_COST = 256 << 10
-"""Cost of opening a file, parsing its footer and publishing it: decoding this many bytes takes about as long."""
+"""Cost of opening a file, parsing its footer and publishing it: decoding this many bytes takes
+about as long."""
 TASK_COST = 64 << 20
 """Cost of one task: some seconds of work, or 256 nearly empty files."""
 MOST_UNITS = 1000
@@ -36,12 +39,14 @@ _MOST_INODE = (1 << 63) - 1
 def discover(
     names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False
 ) -> Iterator[ListedFile]:
-    """List the files that the names mean, in order, except those whose partition folders `where` rejects.
+    """List the files that the names mean, in order, except those whose partition folders `where`
+    rejects.
 
-    Links to folders are not followed but listed as skipped; links to files are followed. Runs that change files set `links`: links to files
-    and files with unusual names are then skipped too, which `is_unfinished` files always are. A file that several names mean is listed
-    once, unless an iterator yields them. Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path
-    does not have).
+    Links to folders are not followed but listed as skipped; links to files are followed. Runs that
+    change files set `links`: links to files and files with unusual names are then skipped too,
+    which `is_unfinished` files always are. A file that several names mean is listed once, unless an
+    iterator yields them. Raises UnreadableError (a name that means no file) and UsageError (a
+    partition column that a path does not have).
     """
     names = as_iterable(names)
     listed: set[str] | None = None if isinstance(names, Iterator) or not _overlap(names) else set()
@@ -89,7 +94,8 @@ def _why_skipped(entry: Entry, links: bool) -> str | None:
 
 
 def list_file(path: str) -> ListedFile:
-    """Return a file with length and time, or without them if `stat` fails; processing the file then reports the reason."""
+    """Return a file with length and time, or without them if `stat` fails; processing the file then
+    reports the reason."""
     if is_url(path):
         return ListedFile(path)
     try:
@@ -121,7 +127,8 @@ def stat_file(path: str) -> ListedFile:
 
 
 def skip(file: ListedFile) -> Row[Any]:
-    """Return the row of a file that is skipped: links to folders and, if files are changed, all links and unusual names."""
+    """Return the row of a file that is skipped: links to folders and, if files are changed, all
+    links and unusual names."""
     return Row(file.path, SKIPPED, file.skipped)
 
 
@@ -131,7 +138,8 @@ def pack(
     task_cost: int = TASK_COST,
     most: int = MOST_UNITS,
 ) -> Iterator[list[Unit]]:
-    """Yield the units in order, packed into tasks of 1 to `most` units and, if possible, a cost of at most `task_cost`."""
+    """Yield the units in order, packed into tasks of 1 to `most` units and, if possible, a cost of
+    at most `task_cost`."""
     task: list[Unit] = []
     task_bytes = 0
     for unit in units:
@@ -146,10 +154,12 @@ def pack(
 
 
 def path_of(address: str) -> str:
-    """Convert an address in a listing to the path or URL that this package uses; Hadoop's schemes `s3a` and `s3n` mean `s3`.
+    """Convert an address in a listing to the path or URL that this package uses; Hadoop's schemes
+    `s3a` and `s3n` mean `s3`.
 
-    Spark writes a local path as a URI, `file:/a%20b` or `file:///a%20b`, but in some listings as it is, `file:/a b`. It is taken as it is
-    if it cannot be a URI, or if there is no file by the URI, but one by the path. Raises UsageError if there are both.
+    Spark writes a local path as a URI, `file:/a%20b` or `file:///a%20b`, but in some listings as it
+    is, `file:/a b`. It is taken as it is if it cannot be a URI, or if there is no file by the URI,
+    but one by the path. Raises UsageError if there are both.
     """
     if address.startswith("file:/"):
         from urllib.parse import unquote

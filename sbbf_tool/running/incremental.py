@@ -1,10 +1,11 @@
-"""A run that works only on files that are new or changed since an earlier one, or whose earlier outcome does not answer the request.
+"""A run that works only on files that are new or changed since an earlier one, or whose earlier
+outcome does not answer the request.
 
     listing -> files without a usable row in the state -> rows of the runner -> new rows of the state
             `-> rows of the state
 
-A file is unchanged if its listing states the same size and times and the same inode, or the same ETag, as when it was worked on: no file is
-opened to find out.
+A file is unchanged if its listing states the same size and times and the same inode, or the same
+ETag, as when it was worked on: no file is opened to find out.
 """
 
 from __future__ import annotations
@@ -43,18 +44,21 @@ Report = TypeVar("Report")
 _TICK_SECONDS = 0.05
 """A file that changed less than this before it was listed may change again without another time."""
 _COARSE_TICK_SECONDS = 2.0
-"""The same of a file whose listing states the time of the last modification alone: some stores count in seconds."""
+"""The same of a file whose listing states the time of the last modification alone: some stores
+count in seconds."""
 
 
 class IncrementalRunner:
-    """A runner that takes the rows of unchanged files from a state, and records the others there."""
+    """A runner that takes the rows of unchanged files from a state, and records the others
+    there."""
 
     def __init__(self, runner: Runner, state: State) -> None:
         self._runner = runner
         self._state = state
 
     def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
-        """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
+        """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group
+        of files that is worked on."""
         requests = _Requests(work.on(selection))
         objects = _objects_of(selection)
         waiting: list[ListedFile] = []
@@ -130,7 +134,8 @@ class _Requests:
     def __init__(self, work: Work[object]) -> None:
         self.work = work
         self.command = work.verb.name
-        # Runs that only compare share the outcomes of files without work with runs that change files.
+        # Runs that only compare share the outcomes of files without work with runs that change
+        # files.
         self.only_skipped = work.changes and not work.is_dry_run
         self._columns: dict[int, str] = {}
 
@@ -154,7 +159,8 @@ class _Requests:
         )
 
     def _describe(self, columns: ColumnNames | None) -> str:
-        """Return the hash of the names that columns have in a table; the files of a table share few such objects."""
+        """Return the hash of the names that columns have in a table; the files of a table share few
+        such objects."""
         if id(columns) not in self._columns:
             self._columns[id(columns)] = _hash(_spell(columns))
         return self._columns[id(columns)]
@@ -206,7 +212,8 @@ def _version_of(file: ListedFile) -> str | None:
 
 
 def _objects_of(selection: Selection) -> dict[str, ListedFile]:
-    """List the objects of a table, whose metadata do not state their versions; return none if each object needs a request."""
+    """List the objects of a table, whose metadata do not state their versions; return none if each
+    object needs a request."""
     if selection.table is None or not places.is_url(selection.table.location):
         return {}
     try:
@@ -227,7 +234,8 @@ def _shows_changes(file: ListedFile) -> bool:
 
 
 def _version_after(row: Row[Any]) -> ListedFile:
-    """Return the file of such a row with its version, or without one if it no longer is the file that the run has written."""
+    """Return the file of such a row with its version, or without one if it no longer is the file
+    that the run has written."""
     report: Any = row.report
     try:
         with places.open_source(row.path) as source:
@@ -246,7 +254,8 @@ def _version_after(row: Row[Any]) -> ListedFile:
 
 
 def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | None:
-    """Build the row of a file from its saved outcome; None if that is not the form of a successful outcome."""
+    """Build the row of a file from its saved outcome; None if that is not the form of a successful
+    outcome."""
     if (
         saved.status not in (OK, SKIPPED)
         or saved.exit_code != 0

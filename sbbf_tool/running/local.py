@@ -1,9 +1,11 @@
-"""The runner on this machine: it yields rows as they are ready, in the order of the files. Memory does not grow with their number.
+"""The runner on this machine: it yields rows as they are ready, in the order of the files. Memory
+does not grow with their number.
 
-A few small files are processed in this process. More files are packed into tasks for processes, one per core. A file that is large enough
-to give every worker a task is processed alone, and its column chunks keep all cores busy. Threads process objects in stores: a forked
-process must not use the connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever the number
-of workers is, which bounds how many threads compute at the same time.
+A few small files are processed in this process. More files are packed into tasks for processes, one
+per core. A file that is large enough to give every worker a task is processed alone, and its column
+chunks keep all cores busy. Threads process objects in stores: a forked process must not use the
+connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever
+the number of workers is, which bounds how many threads compute at the same time.
 """
 
 from __future__ import annotations
@@ -40,9 +42,11 @@ _FILES_WITHOUT_PROCESSES = 50
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _CHANGES_AHEAD = 4
-"""Files of a task that are in work at the same time, if they are changed: one is built while the others are synced to the disk."""
+"""Files of a task that are in work at the same time, if they are changed: one is built while the
+others are synced to the disk."""
 _DATA_MEMORY = 128 << 20
-"""Number of bytes that work holds of an object at most, if it reads its data; a quarter if the size of the object is unknown."""
+"""Number of bytes that work holds of an object at most, if it reads its data; a quarter if the size
+of the object is unknown."""
 _FOOTER_MEMORY = 4 << 20
 """Number of bytes that work holds of an object at most, if it reads only footer and filters."""
 
@@ -82,7 +86,8 @@ class LocalRunner:
             by_place = self._by_threads if is_remote else self._locally
             rows = by_place(group, work)
             while True:
-                # Processes are forked in this block, so they also list each folder once. The caller's code runs outside of it.
+                # Processes are forked in this block, so they also list each folder once. The
+                # caller's code runs outside of it.
                 with share_listings(folder_listings):
                     row = next(rows, None)
                 if row is None:
@@ -110,7 +115,8 @@ class LocalRunner:
         ):
             paths = (file.path for file in chain(first, files))
             return map(partial(work, jobs=self.workers, progress=self._advance), paths)
-        # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
+        # If there are fewer files than workers, the other workers are threads that process the
+        # chunks of each file.
         workers = min(len(first), self.workers)
         return _by_processes(
             chain(first, files), work, workers, self.workers // workers, self.workers, self.rest
@@ -121,7 +127,8 @@ class LocalRunner:
         head = list(islice(files, max(2, self.workers)))
         if len(head) == 1:
             return map(partial(work, jobs=self.workers, progress=self._advance), [head[0].path])
-        # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
+        # If there are fewer files than workers, the other workers are threads that process the
+        # chunks of each file.
         jobs = max(1, self.workers // len(head))
         memory_of = partial(_memory_of, work=work)
         return map_in_order(
@@ -150,7 +157,8 @@ def _cost(file: ListedFile, work: Work[object]) -> int:
 
 
 def _memory_of(file: ListedFile, work: Work[object]) -> int:
-    """Return how many bytes of an object its work may keep in memory: of one that is read, what its source keeps."""
+    """Return how many bytes of an object its work may keep in memory: of one that is read, what its
+    source keeps."""
     if file.bytes is None:
         return _DATA_MEMORY // 4
     return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
@@ -164,7 +172,8 @@ def _by_processes(
     all_jobs: int,
     rest: list[Any],
 ) -> Iterator[Row[Report]]:
-    """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
+    """Yield the rows in the order of the files; submit only a few tasks in advance. If the
+    iteration ends early, `rest` gets the others."""
     from sbbf_tool.running.processes import Processes, Task, WorkerContext
 
     ahead: deque[Task[str, Row[Report]]] = deque()
@@ -212,7 +221,8 @@ def _rows(
     jobs: int,
     paths: Sequence[str],
 ) -> list[Row[Report]]:
-    """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
+    """Work on files in a worker; return the rows of those that are done, also if the worker is
+    interrupted."""
     from sbbf_tool.running.processes import InterruptError
 
     work, rows = context.value.of_table(table_files), list[Row[Report]]()
@@ -225,7 +235,8 @@ def _rows(
             if overlaps
             else map(carry, paths)
         )
-    # After an interrupt, one row may be there twice. Other exceptions may contain values that cannot be pickled; the row has the reason.
+    # After an interrupt, one row may be there twice. Other exceptions may contain values that
+    # cannot be pickled; the row has the reason.
     return [
         row if isinstance(row.error, SbbfError) else replace(row, error=None)
         for row in {row.path: row for row in rows}.values()
@@ -243,9 +254,11 @@ Answer = TypeVar("Answer")
 MOST_OPEN = 32
 """Maximum number of units in work at the same time."""
 MOST_BYTES = 512 << 20
-"""Maximum number of bytes that the units in work hold together, except that one unit may hold more."""
+"""Maximum number of bytes that the units in work hold together, except that one unit may hold
+more."""
 _MOST_AHEAD = 4 * MOST_OPEN
-"""Maximum number of units after the first unfinished one; the answers of those that are done wait."""
+"""Maximum number of units after the first unfinished one; the answers of those that are done
+wait."""
 
 
 def map_in_order(
@@ -255,10 +268,12 @@ def map_in_order(
     workers: int,
     rest: list[Answer] | None = None,
 ) -> Generator[Answer, None, None]:
-    """Call a function for each unit in threads, of which at most `workers` compute at the same time; yield the answers in order.
+    """Call a function for each unit in threads, of which at most `workers` compute at the same
+    time; yield the answers in order.
 
-    If the caller ends the iteration early or is interrupted, no new request is sent, and threads whose request does not return soon are
-    abandoned; `rest` receives the answer that was yielded last, and those that were not yielded.
+    If the caller ends the iteration early or is interrupted, no new request is sent, and threads
+    whose request does not return soon are abandoned; `rest` receives the answer that was yielded
+    last, and those that were not yielded.
     """
     turns = Turns(workers)
 

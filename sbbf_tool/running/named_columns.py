@@ -1,4 +1,5 @@
-"""The columns that a command names, over files with different schemas: how many files have each, with which types."""
+"""The columns that a command names, over files with different schemas: how many files have each,
+with which types."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class NamedColumns:
                 ] += 1
 
     def unknown(self, excluded: int = 0) -> Iterator[str]:
-        """Yield the error for each column that certainly no file has. Files that an index has excluded may have them."""
+        """Yield the error for each column that certainly no file has. Files that an index has
+        excluded may have them."""
         for name in self._names if not excluded else ():
             if self._missing[name] and not self._types[name] and not self._uncounted:
                 yield self._missing[name].most_common(1)[0][0]

@@ -1,8 +1,9 @@
 """A pool of processes that survives the death of workers, and ends when its owner ends.
 
-A worker that dies (for example, out of memory) breaks Python's pool; this module runs the unfinished tasks again in a new pool. Workers
-ignore Ctrl-C, which their owner handles, and end when the owner ends for any reason. If an exception ends the owner's block, workers are
-interrupted as Ctrl-C interrupts a single process, so they remove their temporary files.
+A worker that dies (for example, out of memory) breaks Python's pool; this module runs the
+unfinished tasks again in a new pool. Workers ignore Ctrl-C, which their owner handles, and end when
+the owner ends for any reason. If an exception ends the owner's block, workers are interrupted as
+Ctrl-C interrupts a single process, so they remove their temporary files.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Task(Generic[Unit, Row]):
 
 
 class WorkerContext(Generic[Unit]):
-    """A value that each worker gets once, when it begins: pickled with a task, it stands for that value."""
+    """A value that each worker gets once, when it begins: pickled with a task, it stands for that
+    value."""
 
     in_this_process: WorkerContext[Any] | None = None
 
@@ -58,13 +60,15 @@ def _get_context() -> object:
 
 
 class Processes:
-    """A pool of worker processes. Use as a context manager; tasks that have not started when it ends are cancelled."""
+    """A pool of worker processes. Use as a context manager; tasks that have not started when it
+    ends are cancelled."""
 
     def __init__(self, workers: int, context: WorkerContext[Any] | None = None) -> None:
         self.workers = workers
         self._context = context
         self._pool: ProcessPoolExecutor | None = None
-        # Pipe from owner to workers: end of file means that the owner has ended; a byte means that a worker must stop.
+        # Pipe from owner to workers: end of file means that the owner has ended; a byte means that
+        # a worker must stop.
         self._alive: tuple[int, int] | None = None
 
     def __enter__(self) -> Processes:
@@ -89,12 +93,14 @@ class Processes:
         return task
 
     def rows(self, task: Task[Unit, Row], build_lost_row: Callable[[Unit], Row]) -> list[Row]:
-        """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that kills its worker."""
+        """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that
+        kills its worker."""
         try:
             assert task.future is not None
             return result_of(task.future)
         except BrokenProcessPool:
-            # Any of the tasks may have killed the worker. Each is run again separately; halving a task finds the unit.
+            # Any of the tasks may have killed the worker. Each is run again separately; halving a
+            # task finds the unit.
             if task.pool is self._pool:
                 self._stop()
             return self._apart(task.units, task.work, build_lost_row)
@@ -164,7 +170,8 @@ class Processes:
 def _submit(
     pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]
 ) -> Future[list[Row]]:
-    """Submit a task. The pool may start workers for it, in which signals stay blocked until `_begin` has replaced the owner's handlers."""
+    """Submit a task. The pool may start workers for it, in which signals stay blocked until
+    `_begin` has replaced the owner's handlers."""
     if not hasattr(signal, "pthread_sigmask"):
         return pool.submit(_work, work, units)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
@@ -188,7 +195,8 @@ def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Run a task in a worker. The pool makes a worker ignore SIGTERM when it must stop; a task that arrives afterwards is not run."""
+    """Run a task in a worker. The pool makes a worker ignore SIGTERM when it must stop; a task that
+    arrives afterwards is not run."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         raise SystemExit
     signal.signal(signal.SIGTERM, _interrupt)

@@ -1,4 +1,5 @@
-"""How far a run is: numbers that the runner sets as it works, and that another thread may read at any time."""
+"""How far a run is: numbers that the runner sets as it works, and that another thread may read at
+any time."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from sbbf_tool.reports.rows import ListedFile
 
 
 class RunProgress:
-    """The files and bytes of a run, and how many are done. Bytes are those of whole files, and stay 0 where their size is unknown."""
+    """The files and bytes of a run, and how many are done. Bytes are those of whole files, and stay
+    0 where their size is unknown."""
 
     def __init__(
         self,
@@ -27,9 +29,11 @@ class RunProgress:
         self.step = step
         """What is done to the file that this process works on; empty if that is unknown."""
         self.step_bytes_done = self.step_bytes = 0
-        """Bytes of the column chunks that the work on this file has read and reads, once for each time they are read."""
+        """Bytes of the column chunks that the work on this file has read and reads, once for each
+        time they are read."""
         self._open_bytes: deque[int] = deque()
-        """The sizes of the files that are listed and not done. Rows come in the order of the files."""
+        """The sizes of the files that are listed and not done. Rows come in the order of the
+        files."""
         self._listing = 0, 0
         """Number of files that are listed, and their bytes."""
 
@@ -43,9 +47,11 @@ class RunProgress:
         self.total = self._listing
 
     def count_ahead(self, files: Iterable[ListedFile], is_stopped: Callable[[], bool]) -> None:
-        """Set `total` from a listing of its own, because a runner lists files only as it needs them; meant for another thread.
+        """Set `total` from a listing of its own, because a runner lists files only as it needs
+        them; meant for another thread.
 
-        Files that the run has already listed keep the sizes of that time: the run may have changed them since.
+        Files that the run has already listed keep the sizes of that time: the run may have changed
+        them since.
         """
         files_before, num_bytes = self._listing
         count = 0

@@ -1,10 +1,12 @@
 """`run`: carry a verb to files, wherever they are.
 
-for row in run(Probe("user_id", [42]), "lake/**"):                 reads lazily, in the order of the files
+for row in run(Probe("user_id", [42]), "lake/**"):                 reads lazily, in the order of the
+files
     print(row.path, row.report)
 
-run(Advise(), "lake")                                              returns the answer about all files
-run(AddFilter(spec), "lake", edit=Edit(in_place=True))             works when called, and returns a `Summary`
+run(Advise(), "lake")                                              returns the answer about all
+files run(AddFilter(spec), "lake", edit=Edit(in_place=True))             works when called, and
+returns a `Summary`
 
 with run(AddFilter(spec), "lake", edit=Edit(in_place=True), errors="return") as rows:
     for row in rows: ...                                           streams rows; a table commits when the block ends
@@ -124,16 +126,18 @@ def run(
 ) -> Any:
     """Carry `verb` to each of the files.
 
-    Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one path: a table, by its root or name, or
-    an index of files, of which those are not opened that certainly hold none of the values that a verb looks for.
-    `where` is a predicate on partitions, such as `dt >= '2026-01-01'`. `keys`, `max_page_bytes` and `strict` are as in `ReadingVerb`.
-    `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another runner, such as `spark.runner.Spark`.
-    `state` is an SQLite file that keeps outcomes: files that are unchanged since are not opened. `edit` says how files are changed.
-    `all_versions` means the files of all retained versions of a table, with the rows that any version has deleted.
+    Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one
+    path: a table, by its root or name, or an index of files, of which those are not opened that
+    certainly hold none of the values that a verb looks for. `where` is a predicate on partitions,
+    such as `dt >= '2026-01-01'`. `keys`, `max_page_bytes` and `strict` are as in `ReadingVerb`.
+    `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another
+    runner, such as `spark.runner.Spark`. `state` is an SQLite file that keeps outcomes: files that
+    are unchanged since are not opened. `edit` says how files are changed. `all_versions` means the
+    files of all retained versions of a table, with the rows that any version has deleted.
 
-    A failure in one file is its row. Raises UsageError (also after the last row, if no file has a column that the verb names),
-    UnreadableError (a name that means no file) and RefusedError (a table that cannot
-    be changed) for the run as a whole.
+    A failure in one file is its row. Raises UsageError (also after the last row, if no file has a
+    column that the verb names), UnreadableError (a name that means no file) and RefusedError (a
+    table that cannot be changed) for the run as a whole.
     """
     if not isinstance(verb, Verb):
         raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
@@ -225,9 +229,11 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
 
 
 class Rows(Generic[Report]):
-    """The rows of a run, each as soon as it is ready. A block over them does the rest of the work at its end.
+    """The rows of a run, each as soon as it is ready. A block over them does the rest of the work
+    at its end.
 
-    If the block ends with an exception, no further file is begun, and a table is unchanged; files that were in work may be changed.
+    If the block ends with an exception, no further file is begun, and a table is unchanged; files
+    that were in work may be changed.
     """
 
     def __init__(
@@ -302,10 +308,11 @@ def advise(
     max_page_bytes: MaxPageBytes = None,
     filesystem: FileSystemLike | None = None,
 ) -> AdviceReport:
-    """Advise on the columns of all these files together; see `Advise`, and `run` for `where` and `jobs`.
+    """Advise on the columns of all these files together; see `Advise`, and `run` for `where` and
+    `jobs`.
 
-    Each of `names` is a file, a folder, a glob or a URL, or there is one table. Open binary files, and paths in a `filesystem` (of pyarrow
-    or fsspec), are files too; then the report has no fix.
+    Each of `names` is a file, a folder, a glob or a URL, or there is one table. Open binary files,
+    and paths in a `filesystem` (of pyarrow or fsspec), are files too; then the report has no fix.
     """
     from sbbf_tool.verbs.advise import Advise, advise_open
 

@@ -1,4 +1,5 @@
-"""The files of a run: names of files and folders, globs and URLs, or a table, and a predicate on their partitions."""
+"""The files of a run: names of files and folders, globs and URLs, or a table, and a predicate on
+their partitions."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ _MOST_FILES_TO_OPEN = 100
 
 
 class Index(Protocol):
-    """A path that stands for others, and knows which of their files may hold a value; an extension opens it by the end of its name."""
+    """A path that stands for others, and knows which of their files may hold a value; an extension
+    opens it by the end of its name."""
 
     name: str
     paths: tuple[str, ...]
@@ -49,11 +51,13 @@ class Index(Protocol):
     def narrow(
         self, files: Iterator[ListedFile], needs: Needs, table: Table | None
     ) -> Iterator[ListedFile]:
-        """Leave out those of the listed files that certainly hold none of the values. The first one stays if no other does."""
+        """Leave out those of the listed files that certainly hold none of the values. The first one
+        stays if no other does."""
 
 
 def find_index(name: str) -> Index | None:
-    """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
+    """Open the index that a name means; None for any other name. Raises UnreadableError for a
+    damaged one."""
     return (
         load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name)
         if is_index(name)
@@ -67,10 +71,12 @@ def is_table(name: str) -> bool:
 
 
 def find_table(name: str) -> Table | None:
-    """Open the table that a name means; None if the name means files. A file of a table is not the table.
+    """Open the table that a name means; None if the name means files. A file of a table is not the
+    table.
 
-    Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also because no extension reads it, and UsageError
-    if a package for the format is missing or the name of a catalog's table is incomplete.
+    Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also
+    because no extension reads it, and UsageError if a package for the format is missing or the name
+    of a catalog's table is incomplete.
     """
     if os.path.isfile(name):
         return None
@@ -115,11 +121,13 @@ class Selection:
         all_versions: bool = False,
         index: Index | None = None,
     ) -> None:
-        """Take one or more names; an iterator of names is read once, as files are needed. `where` selects partitions.
+        """Take one or more names; an iterator of names is read once, as files are needed. `where`
+        selects partitions.
 
-        `file` is the only file that the names mean, if known: then nothing is listed. `table` is the table that the only name means, and
-        `run` the id of a run that changes it. `all_versions` selects the files of all its retained versions,
-        with the rows that any of them has deleted. `index` is that of the names.
+        `file` is the only file that the names mean, if known: then nothing is listed. `table` is
+        the table that the only name means, and `run` the id of a run that changes it.
+        `all_versions` selects the files of all its retained versions, with the rows that any of
+        them has deleted. `index` is that of the names.
         """
         self.file = file
         items = as_iterable(names)
@@ -156,7 +164,8 @@ class Selection:
         return 0 if self.index is None else self.index.excluded
 
     def look_for(self, needs: Needs) -> None:
-        """List only the files that may hold the values that a verb looks for, as far as an index knows."""
+        """List only the files that may hold the values that a verb looks for, as far as an index
+        knows."""
         self._needs = needs if self.index is not None and needs.excludes else None
 
     def only(self, files: Iterable[ListedFile]) -> Selection:
@@ -168,7 +177,8 @@ class Selection:
         return selection
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
-        """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
+        """List the files on this machine; see `discover`. A run that changes a table gets only the
+        files that a commit can replace."""
         files = self._list(links)
         return (
             files
@@ -200,7 +210,8 @@ class Selection:
             )
 
     def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
-        """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that a verb looks for."""
+        """Yield the table itself, as skipped, if rows that are in none of its files may hold a
+        value that a verb looks for."""
         is_query = self.table is not None and self.listing is None and needs.values is not None
         if is_query and self.table is not None:
             column = next(iter(needs.columns), None)
@@ -210,7 +221,8 @@ class Selection:
                 yield ListedFile(self.table.name, skipped=INLINED)
 
     def count_unlisted(self) -> int:
-        """Return how many Parquet files below the table's folder no version lists, if all are selected. Raises UnreadableError."""
+        """Return how many Parquet files below the table's folder no version lists, if all are
+        selected. Raises UnreadableError."""
         from sbbf_tool.running.discover import discover
 
         assert self.table is not None, "the selection is no table"
@@ -228,10 +240,11 @@ class Selection:
         return len(paths - self._listed)
 
     def live_files(self) -> tuple[LiveFile, ...]:
-        """Return the table's live files, or those of all versions, in the selected partitions, which are read once.
+        """Return the table's live files, or those of all versions, in the selected partitions,
+        which are read once.
 
-        A file that the table lists twice cannot be replaced: a copy would have to take both places. Raises UsageError if the table lacks a
-        column of the predicate.
+        A file that the table lists twice cannot be replaced: a copy would have to take both places.
+        Raises UsageError if the table lacks a column of the predicate.
         """
         assert self.table is not None, "the selection is no table"
         if self._live_files is None:
@@ -256,23 +269,28 @@ class Selection:
         return self._live_files
 
     def ensure(self, needs: Needs) -> None:
-        """Raise UsageError if the table lacks a column that a verb needs, or has only partition values where the verb needs filters."""
+        """Raise UsageError if the table lacks a column that a verb needs, or has only partition
+        values where the verb needs filters."""
         self.ensure_stored(needs.filters)
         self.ensure_columns(needs.columns)
 
     def ensure_stored(self, names: Iterable[str]) -> None:
-        """Raise UsageError if the table has the values of a column with one of these names only as those of partitions."""
+        """Raise UsageError if the table has the values of a column with one of these names only as
+        those of partitions."""
         table = self.table
         for name in names if table is not None else ():
             if table is not None and table.columns.path_of(name) in table.partition_columns:
-                message = f"{name} is a partition column: its values are in the table's metadata, and no filter is needed"
+                message = (
+                    f"{name} is a partition column: its values are in the table's "
+                    "metadata, and no filter is needed"
+                )
                 raise UsageError(message, file=table.name)
 
     def ensure_columns(self, names: Iterable[str], keys: KeysLike = None) -> None:
         """Raise UsageError if the table does not have a column with one of these names.
 
-        Its schema has the names that users know. Names with the scaffolding of lists and maps, and those of dropped columns, are looked
-        for in files, whose keys are `keys`.
+        Its schema has the names that users know. Names with the scaffolding of lists and maps, and
+        those of dropped columns, are looked for in files, whose keys are `keys`.
         """
         from sbbf_tool.file.parquet_file import ParquetFile
         from sbbf_tool.file.table_file import TableFile
@@ -353,7 +371,8 @@ class Selection:
 
 
 def _twice(file: LiveFile) -> LiveFile:
-    """Return a file that the table lists twice: rows that are deleted in one place may be live in the other."""
+    """Return a file that the table lists twice: rows that are deleted in one place may be live in
+    the other."""
     from sbbf_tool.file.table_file import UnknownDeletes
 
     deletes = (UnknownDeletes(_TWICE),) if file.deletes else ()

@@ -1,7 +1,9 @@
-"""The state of runs: an SQLite file with one row per file and command, from which a later run takes the outcomes of unchanged files.
+"""The state of runs: an SQLite file with one row per file and command, from which a later run takes
+the outcomes of unchanged files.
 
-It is a cache: a lost or damaged state costs time, and nothing else. A row is committed when it is recorded, without a wait for the disk, so
-that a killed process loses none and runs that use one state concurrently see each other's rows.
+It is a cache: a lost or damaged state costs time, and nothing else. A row is committed when it is
+recorded, without a wait for the disk, so that a killed process loses none and runs that use one
+state concurrently see each other's rows.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class StateRow(NamedTuple):
     version: str
     """What changes with the content of the file, as its listing states it."""
     request: str
-    """Hash of everything that determines the outcome besides the file: columns, sizes, rules and the version of this package."""
+    """Hash of everything that determines the outcome besides the file: columns, sizes, rules and
+    the version of this package."""
     status: str
     """`ok`, `skipped`, `refused` or `failed`."""
     reason: str | None
@@ -63,17 +66,21 @@ class StateRow(NamedTuple):
 
 
 _TYPES = tuple(get_type_hints(StateRow).values())
-_TABLE = f"CREATE TABLE outcomes ({', '.join(StateRow._fields)}, PRIMARY KEY (path, command)) WITHOUT ROWID"
+_TABLE = (
+    f"CREATE TABLE outcomes ({', '.join(StateRow._fields)}, PRIMARY KEY (path, "
+    "command)) WITHOUT ROWID"
+)
 
 
 class State:
-    """The rows of a state file. With `writes`, new rows are recorded. Use again after `close` opens the file again."""
+    """The rows of a state file. With `writes`, new rows are recorded. Use again after `close` opens
+    the file again."""
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True) -> None:
         """Open a state.
 
-        Raises UsageError if the file is no state. Raises RefusedError if it could not be written, or may lead to a file that another user
-        has chosen.
+        Raises UsageError if the file is no state. Raises RefusedError if it could not be written,
+        or may lead to a file that another user has chosen.
         """
         self.path = os.fsdecode(path)
         self.writes = writes
@@ -116,15 +123,20 @@ class State:
             self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", row.path)
 
     def forget(self, command: str, folders: Iterable[str]) -> None:
-        """Drop the rows of this command whose files are below these folders, but were not listed: the files no longer exist."""
+        """Drop the rows of this command whose files are below these folders, but were not listed:
+        the files no longer exist."""
         for folder in folders if self.writes else ():
             # "0" follows "/".
             start, end = f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0"
-            condition = "command = ? AND path >= ? AND path < ? AND path NOT IN (SELECT path FROM temp.listed)"
+            condition = (
+                "command = ? AND path >= ? AND path < ? AND path NOT IN (SELECT path "
+                "FROM temp.listed)"
+            )
             self._execute(f"DELETE FROM outcomes WHERE {condition}", command, start, end)
 
     def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        """Return the rows of a statement; without any after an error, which is a warning: a run does not fail for its cache."""
+        """Return the rows of a statement; without any after an error, which is a warning: a run
+        does not fail for its cache."""
         try:
             database = (
                 None if time.monotonic() < self._paused_until else self._database or self._open()
@@ -190,7 +202,8 @@ class State:
             return False
         except OSError as error:
             raise self._no_state(reason_of(error)) from None
-        # At 18: versions of the format, which are 1 while no log of writes is beside the file; at 68: application_id.
+        # At 18: versions of the format, which are 1 while no log of writes is beside the file; at
+        # 68: application_id.
         if (start[:16], start[18:20], start[68:72]) != (
             b"SQLite format 3\0",
             b"\1\1",
@@ -232,7 +245,8 @@ class State:
 
 
 def _ensure_writable(real: str, path: str) -> None:
-    """Raise RefusedError before the run if its state could not be saved, as far as this can be checked."""
+    """Raise RefusedError before the run if its state could not be saved, as far as this can be
+    checked."""
     if not os.path.isdir(os.path.dirname(real)):
         raise RefusedError(
             "the folder of the state does not exist", file=path, hint="create it first"
@@ -264,7 +278,8 @@ def _create(path: str) -> None:
 
 
 def _decompress(data: object) -> str | None:
-    """Return the text of a report; an empty one, which is none, if the bytes are damaged or have too many characters."""
+    """Return the text of a report; an empty one, which is none, if the bytes are damaged or have
+    too many characters."""
     try:
         decompressor = zlib.decompressobj()
         text = decompressor.decompress(data, _MOST_REPORT_BYTES)  # type: ignore[arg-type]

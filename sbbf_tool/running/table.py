@@ -1,7 +1,9 @@
-"""A table as one more kind of path: its live files, and the change that replaces files by copies with the same rows.
+"""A table as one more kind of path: its live files, and the change that replaces files by copies
+with the same rows.
 
-An extension brings a kind of tables as a module with `is_name(name)` (the form of a name decides), `is_table(name)` and `find_table(name)`,
-which returns a `Table`. A table object is one version of the table, which is read once. Nothing here opens a Parquet file.
+An extension brings a kind of tables as a module with `is_name(name)` (the form of a name decides),
+`is_table(name)` and `find_table(name)`, which returns a `Table`. A table object is one version of
+the table, which is read once. Nothing here opens a Parquet file.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class CreatingFiles(Protocol):
     """Storage of a table's metadata."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read a whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+        """Read a whole file. Raises FileNotFoundError if it does not exist, and OSError if it has
+        more than `most` bytes."""
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file under a name that is not in use; FileExistsError if it is."""
@@ -51,17 +54,22 @@ class LiveFile(NamedTuple):
     partition: Mapping[str, str | None] = {}
     """Partition values as text, by the names that users know; None for NULL."""
     unchangeable: str | None = None
-    """Why a commit cannot replace this file, such as `rows are deleted by position: compact them first`; None if it can."""
+    """Why a commit cannot replace this file, such as `rows are deleted by position: compact them
+    first`; None if it can."""
     skipped: str | None = None
-    """Why its rows cannot be read, such as `the file is in ORC, not Parquet`; None for Parquet files."""
+    """Why its rows cannot be read, such as `the file is in ORC, not Parquet`; None for Parquet
+    files."""
     columns: ColumnNames | None = None
-    """Names of the columns of this file, for a file whose columns the table finds by a mapping of its own; None: those of the table."""
+    """Names of the columns of this file, for a file whose columns the table finds by a mapping of
+    its own; None: those of the table."""
     unknown: AbstractSet[str] = frozenset()
-    """Names of the table's partition values that the partition spec of this file lacks: a predicate on one does not exclude the file."""
+    """Names of the table's partition values that the partition spec of this file lacks: a predicate
+    on one does not exclude the file."""
     deletes: tuple[Deletes, ...] = ()
     """Deletes that apply to the file."""
     is_live: bool = True
-    """Whether this version of the table has the file, and not only an earlier one, whose files may have been deleted."""
+    """Whether this version of the table has the file, and not only an earlier one, whose files may
+    have been deleted."""
 
 
 class Change(NamedTuple):
@@ -72,7 +80,8 @@ class Change(NamedTuple):
     columns: tuple[str, ...] = ()
     """Names that users know; empty for all columns."""
     properties: Mapping[str, str | None] = {}
-    """Properties of the table to set in the same commit, or to remove where None; only formats with `takes_properties` take any."""
+    """Properties of the table to set in the same commit, or to remove where None; only formats with
+    `takes_properties` take any."""
 
 
 def change_properties(
@@ -104,13 +113,15 @@ class Table(ABC):
     partition_columns: AbstractSet[Path] = frozenset()
     """Paths of the columns whose values are in the table's metadata, and not in its files."""
     partition_types: Mapping[str, str] = {}
-    """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
+    """Types of the partition values by their names, in the words of the format; see
+    `file.partitions.parse_value`."""
 
     why_unchangeable: RefusedError | None = None
     """Why no command changes the table under this name, as far as that is known without a trial."""
 
     def column_of_property(self, name: str) -> str:
-        """Return the name of the column that the name of a property contains; a name that means no column is returned as it is."""
+        """Return the name of the column that the name of a property contains; a name that means no
+        column is returned as it is."""
         return name
 
     def name_for_property(self, column: str) -> str:
@@ -122,7 +133,8 @@ class Table(ABC):
         """Return the data files of this version, in the order of the table's metadata."""
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
-        """Return the data files of all retained versions, live ones first, and the paths of other files that these versions list.
+        """Return the data files of all retained versions, live ones first, and the paths of other
+        files that these versions list.
 
         A path may occur more than once; its first file counts.
         """
@@ -133,19 +145,22 @@ class Table(ABC):
     def query_other_rows(
         self, column: str | None, values: Sequence[object], *, all_versions: bool = False
     ) -> bool:
-        """Return whether rows that are in none of the files may hold one of the values in a column, or in any; None is null."""
+        """Return whether rows that are in none of the files may hold one of the values in a column,
+        or in any; None is null."""
         return False
 
     @abstractmethod
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         """Raise RefusedError, with the feature's name, if no commit can be made to this table.
 
-        `conditional_put` confirms that all writers of a table on S3 create log entries by conditional requests.
+        `conditional_put` confirms that all writers of a table on S3 create log entries by
+        conditional requests.
         """
 
     @abstractmethod
     def copy_path(self, file: LiveFile, name: str) -> str:
-        """Return the path of the copy of `file` that has this file name, in a folder where the table's own clean-up finds it."""
+        """Return the path of the copy of `file` that has this file name, in a folder where the
+        table's own clean-up finds it."""
 
     def begin(
         self,
@@ -156,10 +171,11 @@ class Table(ABC):
         may_lack_columns: bool,
         on_cluster: bool = False,
     ) -> TableChange:
-        """Return the run that makes a change; nothing is read or written yet. Raises UsageError if the table cannot have the change.
+        """Return the run that makes a change; nothing is read or written yet. Raises UsageError if
+        the table cannot have the change.
 
-        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says that workers may write copies after
-        the run was interrupted.
+        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster`
+        says that workers may write copies after the run was interrupted.
         """
         begun: TableChange = load(self.changed_by)(
             self, change, where, edit, may_lack_columns=may_lack_columns, on_cluster=on_cluster
@@ -173,20 +189,24 @@ class Commit(NamedTuple):
     version: str
     """`version 42` or `snapshot 8124`."""
     num_files: int
-    """Number of files that were replaced; 0 if all had vanished, and then there is no commit and `version` is the newest one."""
+    """Number of files that were replaced; 0 if all had vanished, and then there is no commit and
+    `version` is the newest one."""
     vanished: tuple[str, ...] = ()
-    """Old paths of files that other commits removed meanwhile, so that their copies are not part of the table."""
+    """Old paths of files that other commits removed meanwhile, so that their copies are not part of
+    the table."""
     rebuilds: int = 0
     """How often the commit was built again, because another commit came first."""
     undo: str | None = None
-    """Statement or command that undoes the commit, such as ``RESTORE TABLE delta.`/lake/orders` TO VERSION AS OF 41``; None if the format
-    has none."""
+    """Statement or command that undoes the commit, such as ``RESTORE TABLE delta.`/lake/orders` TO
+    VERSION AS OF 41``; None if the format has none."""
     is_new_version: bool = True
-    """Whether the commit made this version; if not, the commit changed the files of existing versions, of which this is the newest."""
+    """Whether the commit made this version; if not, the commit changed the files of existing
+    versions, of which this is the newest."""
 
 
 class TableChange(Protocol):
-    """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what it did."""
+    """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what
+    it did."""
 
     commits: list[Commit]
     """The commits so far."""
@@ -196,16 +216,19 @@ class TableChange(Protocol):
     def rows(
         self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any
     ) -> Iterator[Any]:
-        """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row."""
+        """Yield the row of each live file, with the runner's `run`, and commit; the last commit
+        follows the last row."""
 
     def ensure_columns(self, selection: Any) -> None:
-        """Raise UsageError if the table does not have a column of the change, or has its values only as those of partitions."""
+        """Raise UsageError if the table does not have a column of the change, or has its values
+        only as those of partitions."""
 
     def show_cost(self, selection: Any, spec: FilterSpec | None, rebuild: Rebuild | None) -> None:
         """Print what the change costs, before it starts."""
 
     def outcome(self, others: Sequence[Any] = (), *, has_undo: bool = False) -> Commits:
-        """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
+        """Return the last lines of a command that makes this change, and others; `has_undo` is
+        whether `remove-filter` undoes it."""
 
 
 class Commits(Protocol):
@@ -246,7 +269,8 @@ def read_metadata(files: CreatingFiles, path: str, most: int | None = None) -> b
 
 
 def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]:
-    """Yield the numbers of attempts at a commit, and wait before each but the first: rival commits must not retry in step."""
+    """Yield the numbers of attempts at a commit, and wait before each but the first: rival commits
+    must not retry in step."""
     import random  # 2 ms that only a second attempt needs
 
     for attempt in range(most):

@@ -1,4 +1,5 @@
-"""A verb on its way to files: what a run gives it, and the row of each file. It can be sent to other processes.
+"""A verb on its way to files: what a run gives it, and the row of each file. It can be sent to
+other processes.
 
 An error in one file is its row, and the run continues with the other files.
 """
@@ -60,7 +61,8 @@ class Work(Generic[Report]):
         edit: Edit | None = None,
         table_files: TableFiles | None = None,
     ) -> None:
-        """`edit`, of a verb that changes files, has the keys and the limit of the run. See `ReadingVerb` for the others.
+        """`edit`, of a verb that changes files, has the keys and the limit of the run. See
+        `ReadingVerb` for the others.
 
         `table_files` is what the work needs to know of the files, if they belong to a table.
         """
@@ -70,7 +72,8 @@ class Work(Generic[Report]):
         self.table_files = table_files
 
     def on(self, selection: Selection) -> Work[Report]:
-        """Return the same work on the files of a selection. Raises UsageError if its table lacks a column that the verb needs."""
+        """Return the same work on the files of a selection. Raises UsageError if its table lacks a
+        column that the verb needs."""
         if selection.index is not None:
             if self.changes:
                 hint = "change the files themselves, and then update the index"
@@ -162,16 +165,19 @@ class Work(Generic[Report]):
 
 
 class Runner(Protocol):
-    """Runner over files. Use as a context manager. A failure in a file becomes its row; names that match no file raise SbbfError."""
+    """Runner over files. Use as a context manager. A failure in a file becomes its row; names that
+    match no file raise SbbfError."""
 
     def __enter__(self) -> Runner: ...
     def __exit__(self, *exc_info: object) -> None: ...
 
     most_files: int | None
-    """Number of listed files above which a caller should divide a run, to limit memory; None for no limit."""
+    """Number of listed files above which a caller should divide a run, to limit memory; None for no
+    limit."""
 
     rest: list[Any]
-    """If a run ended early, the row that was yielded last, and those of files that were done, but not yielded."""
+    """If a run ended early, the row that was yielded last, and those of files that were done, but
+    not yielded."""
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run where it works; see `Selection.files`."""
@@ -181,10 +187,12 @@ class Runner(Protocol):
 
 
 def interrupt_of(error: Exception) -> BaseException | None:
-    """Return the interrupt, such as KeyboardInterrupt or SystemExit, that led to an error; None if other errors did.
+    """Return the interrupt, such as KeyboardInterrupt or SystemExit, that led to an error; None if
+    other errors did.
 
-    Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is imported, becomes a RuntimeError, and the
-    module that imports the other may raise a further error from it.
+    Before Python 3.12, an exception in __set_name__, such as that of a signal while a module is
+    imported, becomes a RuntimeError, and the module that imports the other may raise a further
+    error from it.
     """
     causes: list[BaseException] = []
     cause = error.__cause__
@@ -195,10 +203,11 @@ def interrupt_of(error: Exception) -> BaseException | None:
 
 
 def failure(path: FileName, error: Exception) -> dict[str, object]:
-    """Return status, reason and exit code of an error. The reason has all details of the error except the file's name.
+    """Return status, reason and exit code of an error. The reason has all details of the error
+    except the file's name.
 
-    A change of a table skips encrypted files without the key; the commit contains the others. Files that do not have a column of their
-    table are skipped in any case.
+    A change of a table skips encrypted files without the key; the commit contains the others. Files
+    that do not have a column of their table are skipped in any case.
     """
     if isinstance(error, SbbfError):
         file = error.file if error.file != redact(path) else None
@@ -207,7 +216,8 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
             return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": reason, "exit_code": error.exit_code}
-    # A defect of this package, or a lack of memory, must not end the run because of one file in a million.
+    # A defect of this package, or a lack of memory, must not end the run because of one file in a
+    # million.
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 

@@ -1,6 +1,7 @@
 """Filters of a whole lake with Spark: verbs, carried to files on executors.
 
-`discover` lists files, `run` carries a verb to each (`pipeline`), and `probe_keys` looks up the keys of a DataFrame (`lookup`).
+`discover` lists files, `run` carries a verb to each (`pipeline`), and `probe_keys` looks up the
+keys of a DataFrame (`lookup`).
 
 - `java`, `session`: find Java, start Spark, and reduce its log
 - `source` (`views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
@@ -26,10 +27,11 @@ __all__ = ["discover", "probe_keys", "register", "run"]
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("sbbf")` and the functions of SQL in this session: see `sbbf_tool.spark.functions`.
+    """Register `spark.read.format("sbbf")` and the functions of SQL in this session: see
+    `sbbf_tool.spark.functions`.
 
-    Spark finds the format without this, if it can import the module `pyspark_sbbf`. PySpark 3.5 has no data sources in Python: there, the
-    functions are registered, and a warning says so.
+    Spark finds the format without this, if it can import the module `pyspark_sbbf`. PySpark 3.5 has
+    no data sources in Python: there, the functions are registered, and a warning says so.
     """
     from pyspark.errors import PySparkException
 

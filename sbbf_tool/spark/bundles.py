@@ -29,8 +29,9 @@ _BUNDLE_COST = 8 << 20
 """Cost per bundle of files, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
 _TASKS_A_CORE = 4
 _MOST_TASKS = 1_000
-"""Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a sample of 100 paths per task, which it
-collects on the driver: with 10,000 tasks, the default memory of a driver is not enough.
+"""Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a
+sample of 100 paths per task, which it collects on the driver: with 10,000 tasks, the default memory
+of a driver is not enough.
 """
 
 
@@ -47,7 +48,8 @@ class Size(NamedTuple):
 
 
 class Listing:
-    """The files of a run (`ListedFile`): a table on the driver if they are few, otherwise a frame on the cluster."""
+    """The files of a run (`ListedFile`): a table on the driver if they are few, otherwise a frame
+    on the cluster."""
 
     def __init__(self, spark: SparkSession, files: pa.Table | DataFrame) -> None:
         self.spark = spark
@@ -56,7 +58,8 @@ class Listing:
 
     @classmethod
     def of(cls, frame: DataFrame, *, keep: bool = False) -> Listing:
-        """Compute the rows of a listing. Above 100,000, `keep` those that a frame would not find again as they are now."""
+        """Compute the rows of a listing. Above 100,000, `keep` those that a frame would not find
+        again as they are now."""
         few = collect_few(frame)
         if few is not None:
             return cls(frame.sparkSession, few)
@@ -99,17 +102,23 @@ class Listing:
         return Size(*wait_for(self.spark, sums.collect)[0])
 
     def bundle(self, *, by_bytes: bool = False) -> DataFrame:
-        """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to tasks.
+        """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to
+        tasks.
 
-        There are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at most. Bundles are made by the lengths of
-        files, or by their number alone. The driver sorts and bundles few files; of many, each task gets a range of the paths, so
-        that few tasks work in the same folder. If an executor is lost, the same files are bundled in the same way again.
+        There are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at
+        most. Bundles are made by the lengths of files, or by their number alone. The driver sorts
+        and bundles few files; of many, each task gets a range of the paths, so that few tasks work
+        in the same folder. If an executor is lost, the same files are bundled in the same way
+        again.
         """
         import pyarrow as pa
 
         fields = list(schema_of(ListedFile))
         names = [field.name for field in fields]
-        schema = f"units array<struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in fields)}>>"
+        schema = (
+            "units "
+            f"array<struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in fields)}>>"
+        )
 
         def bundle(batches: Batches) -> Batches:
             import pyarrow as pa

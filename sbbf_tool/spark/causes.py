@@ -1,11 +1,14 @@
-"""How the work of Spark ends: its errors as errors of this package, one line with the cause and what to do about it, and interrupts.
+"""How the work of Spark ends: its errors as errors of this package, one line with the cause and
+what to do about it, and interrupts.
 
-Spark puts the cause into the middle of a long text: below the trace of a Python worker, behind the call of py4j, or among `Caused by:`
-lines. If the JVM of the driver has ended, there is no text at all, only a connection that fails.
+Spark puts the cause into the middle of a long text: below the trace of a Python worker, behind the
+call of py4j, or among `Caused by:` lines. If the JVM of the driver has ended, there is no text at
+all, only a connection that fails.
 
-After an interrupt, the driver stops waiting at once, and executors remove what they had begun. py4j sends the calls of a thread through one
-connection, one after the other. A thread that is interrupted in a call would have to wait for its end before it could stop the session, so
-jobs run in a thread of their own. When Spark stops, it ends the Python workers by SIGHUP.
+After an interrupt, the driver stops waiting at once, and executors remove what they had begun. py4j
+sends the calls of a thread through one connection, one after the other. A thread that is
+interrupted in a call would have to wait for its end before it could stop the session, so jobs run
+in a thread of their own. When Spark stops, it ends the Python workers by SIGHUP.
 """
 
 from __future__ import annotations
@@ -42,7 +45,10 @@ _SECONDS_TO_END = 2
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _AGAIN = "files that are published stay changed; run the command again"
-_ON_EXECUTORS = "install this package and its dependencies for the Python of the executors (PYSPARK_PYTHON), or send the package with --py-files"
+_ON_EXECUTORS = (
+    "install this package and its dependencies for the Python of the executors "
+    "(PYSPARK_PYTHON), or send the package with --py-files"
+)
 _PYTHON = "set PYSPARK_PYTHON to a Python of the driver's version that exists on every executor"
 _EXECUTOR_MEMORY = (
     "if it ran out of memory, raise spark.executor.memoryOverhead, or lower spark.executor.cores; "
@@ -65,7 +71,8 @@ _HINTS = (
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
+    """Convert Spark's errors to errors of this package: its own errors on executors keep their
+    class, others become one line."""
     with quiet_pyspark(), quiet_about_pandas():
         try:
             yield
@@ -73,12 +80,14 @@ def convert_errors() -> Iterator[None]:
             if not is_of_spark(error):
                 raise
             converted = convert_error(error)
-            # Where the hint says what to do, the traces of Java and of the worker would only hide it.
+            # Where the hint says what to do, the traces of Java and of the worker would only hide
+            # it.
             raise converted from None if converted.hint else error
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Return whether Spark or the connection to it raised the error. py4j raises the errors of the JVM for which PySpark has no class."""
+    """Return whether Spark or the connection to it raised the error. py4j raises the errors of the
+    JVM for which PySpark has no class."""
     from pyspark.errors import PySparkException
 
     return isinstance(error, PySparkException | ConnectionError | EOFError) or type(
@@ -118,7 +127,8 @@ def convert_error(error: Exception) -> SbbfError:
 def find_cause(text: str) -> str:
     """Return the cause in the text of an error of Spark, in one line.
 
-    This is the last line of the last trace of Python; without one, the reason of the failed task, or the innermost Java exception.
+    This is the last line of the last trace of Python; without one, the reason of the failed task,
+    or the innermost Java exception.
     """
     if _TRACEBACK in text:
         lines = text.rpartition(_TRACEBACK)[2].splitlines()
@@ -143,7 +153,8 @@ def find_cause(text: str) -> str:
 
 @contextmanager
 def quiet_pyspark() -> Iterator[None]:
-    """Keep PySpark and py4j from printing errors that they also raise: failed queries, and a lost connection, with the root logger."""
+    """Keep PySpark and py4j from printing errors that they also raise: failed queries, and a lost
+    connection, with the root logger."""
     loggers = _loggers()
     for logger in loggers:
         logger.addFilter(_is_by_others)
@@ -156,7 +167,8 @@ def quiet_pyspark() -> Iterator[None]:
 
 @contextmanager
 def quiet_about_pandas() -> Iterator[None]:
-    """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use pandas."""
+    """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use
+    pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
@@ -165,7 +177,8 @@ def quiet_about_pandas() -> Iterator[None]:
 
 
 def describe_ending() -> str | None:
-    """Describe how the JVM of the driver has ended; return None if it has not, or if another process started it."""
+    """Describe how the JVM of the driver has ended; return None if it has not, or if another
+    process started it."""
     context = sys.modules.get("pyspark")
     gateway = context.SparkContext._gateway if context is not None else None
     process = getattr(gateway, "proc", None)
@@ -200,7 +213,8 @@ Result = TypeVar("Result")
 
 
 def wait_for(spark: SparkSession, job: Callable[[], Result]) -> Result:
-    """Run a job in another thread and return its result, so that an interrupt of this thread ends the wait; see `convert_errors`."""
+    """Run a job in another thread and return its result, so that an interrupt of this thread ends
+    the wait; see `convert_errors`."""
     from pyspark import InheritableThread
 
     future: Future[Result] = Future()
@@ -219,7 +233,8 @@ def wait_for(spark: SparkSession, job: Callable[[], Result]) -> Result:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Return whether the session has a driver in this process, and is no client of Spark Connect."""
+    """Return whether the session has a driver in this process, and is no client of Spark
+    Connect."""
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -234,7 +249,8 @@ def cancel_jobs(spark: SparkSession) -> None:
 
 @contextmanager
 def keep_interrupt_handler() -> Iterator[None]:
-    """Keep this process's handler of SIGINT; PySpark sets one for each session, which waits for the end of the job."""
+    """Keep this process's handler of SIGINT; PySpark sets one for each session, which waits for the
+    end of the job."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -248,7 +264,8 @@ def keep_interrupt_handler() -> Iterator[None]:
 
 @contextmanager
 def end_with_spark() -> Iterator[None]:
-    """Raise SystemExit where this worker is while the block runs, when Spark ends it, so that its temporary files are removed."""
+    """Raise SystemExit where this worker is while the block runs, when Spark ends it, so that its
+    temporary files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

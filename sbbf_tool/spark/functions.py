@@ -1,10 +1,12 @@
-"""Functions of SQL that read Bloom filters, usable with LATERAL over a table of paths; `register` makes them known to a session.
+"""Functions of SQL that read Bloom filters, usable with LATERAL over a table of paths; `register`
+makes them known to a session.
 
     SELECT f.* FROM files, LATERAL sbbf_filters(files.path) AS f
     SELECT path FROM files WHERE sbbf_may_contain(path, 'user_id', 42)
 
-They only read: Spark calls a function again at each action, and for each task that it retries or duplicates. `sbbf_tool.spark.run` writes.
-Tasks call them, so executors need this package. A path is a file, a folder or a glob; relative paths are those of the executor.
+They only read: Spark calls a function again at each action, and for each task that it retries or
+duplicates. `sbbf_tool.spark.run` writes. Tasks call them, so executors need this package. A path is
+a file, a folder or a glob; relative paths are those of the executor.
 """
 
 from __future__ import annotations
@@ -43,14 +45,16 @@ class SbbfFilters:
 
 
 class SbbfVerify:
-    """`sbbf_verify(path)`: one row per filter that was queried for every value of its column chunk, as `sbbf_tool.verify` reports it."""
+    """`sbbf_verify(path)`: one row per filter that was queried for every value of its column chunk,
+    as `sbbf_tool.verify` reports it."""
 
     def eval(self, path: str | None) -> Iterator[tuple[Any, ...]]:
         return _rows(_VERIFICATIONS, path)
 
 
 class SbbfProbe:
-    """`sbbf_probe(path, column, key)`: for each row group, whether it may contain the key: `absent`, `maybe`, `no filter`, `cannot say`."""
+    """`sbbf_probe(path, column, key)`: for each row group, whether it may contain the key:
+    `absent`, `maybe`, `no filter`, `cannot say`."""
 
     def eval(self, path: str | None, column: str | None, key: object) -> Iterator[tuple[Any, ...]]:
         from sbbf_tool.reports.rows import OK
@@ -71,10 +75,12 @@ class SbbfProbe:
 
 
 def may_contain(path: str | None, column: str | None, value: object) -> bool | None:
-    """Return whether a file may contain a value: False only if its filters exclude the value from every row group.
+    """Return whether a file may contain a value: False only if its filters exclude the value from
+    every row group.
 
-    True also where that cannot be said, so that no row is lost: a file cannot be read or does not have the column, whose name may be
-    misspelt, or Spark might convert the value to one that is not equal to it. None without a path or a column.
+    True also where that cannot be said, so that no row is lost: a file cannot be read or does not
+    have the column, whose name may be misspelt, or Spark might convert the value to one that is not
+    equal to it. None without a path or a column.
     """
     if path is None or column is None:
         return None
@@ -87,7 +93,8 @@ def may_contain(path: str | None, column: str | None, value: object) -> bool | N
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Register `sbbf_filters`, `sbbf_probe`, `sbbf_verify` and `sbbf_may_contain` in this session."""
+    """Register `sbbf_filters`, `sbbf_probe`, `sbbf_verify` and `sbbf_may_contain` in this
+    session."""
     from pyspark.sql.functions import udtf
 
     functions = {
@@ -103,7 +110,8 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
-    """Query one file. Raises UsageError for a value that Spark may compare as another one than is queried."""
+    """Query one file. Raises UsageError for a value that Spark may compare as another one than is
+    queried."""
     from sbbf_tool.verbs.probe import probe
 
     report = probe(file, column, [value], strict=strict)
@@ -114,11 +122,15 @@ def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
         raise UsageError(
             f"{value}: Spark may read the dates of the file in another calendar", file=file
         )
-    # Python receives TIMESTAMP and TIMESTAMP_NTZ as one type, TIMESTAMP in the zone of the worker. A note says how a value was converted.
+    # Python receives TIMESTAMP and TIMESTAMP_NTZ as one type, TIMESTAMP in the zone of the worker.
+    # A note says how a value was converted.
     is_time = isinstance(value, datetime.datetime)
     if is_time or (answers.note is not None and answers.is_absent):
         reason = "the zone of this time is not known here" if is_time else answers.note
-        hint = "give text with the zone and the precision of the column, such as '2026-11-21T13:45:00Z'"
+        hint = (
+            "give text with the zone and the precision of the column, such as "
+            "'2026-11-21T13:45:00Z'"
+        )
         raise UsageError(f"{answers.value}: {reason}", file=file, hint=hint)
     return answers
 
@@ -131,7 +143,8 @@ def _rows(view: RowView, path: str | None) -> Iterator[tuple[Any, ...]]:
 
 
 def _list(path: str | None) -> Iterator[str]:
-    """Yield the files of a path; the path itself if it cannot be listed, so that reading it says why; nothing for null."""
+    """Yield the files of a path; the path itself if it cannot be listed, so that reading it says
+    why; nothing for null."""
     from sbbf_tool.running.discover import discover, path_of
 
     if path is None:

@@ -1,9 +1,11 @@
 """Find a Java on this machine that Spark supports.
 
-Spark 3.5 runs on Java 8, 11 and 17; Spark 4 on Java 17 and 21; Spark 4.2 and newer also run on Java 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
+Spark 3.5 runs on Java 8, 11 and 17; Spark 4 on Java 17 and 21; Spark 4.2 and newer also run on Java
+25, from 25.0.3 (https://spark.apache.org/docs/latest/).
 
-Spark's launcher requests the module `jdk.incubator.vector`, which Spark uses only for machine learning. Java prints a warning about it, and
-small runtimes do not include it; so a script in place of `bin/java` removes that argument.
+Spark's launcher requests the module `jdk.incubator.vector`, which Spark uses only for machine
+learning. Java prints a warning about it, and small runtimes do not include it; so a script in place
+of `bin/java` removes that argument.
 """
 
 from __future__ import annotations
@@ -50,9 +52,11 @@ class Java:
 
 
 def find_java(spark: Version) -> str:
-    """Find the home of a Java for this version of Spark, such as (4, 3): in JAVA_HOME, then on PATH.
+    """Find the home of a Java for this version of Spark, such as (4, 3): in JAVA_HOME, then on
+    PATH.
 
-    Raises UsageError, with the Javas on this machine and what to do, if Spark supports none of them.
+    Raises UsageError, with the Javas on this machine and what to do, if Spark supports none of
+    them.
     """
     javas = list(_find_installed())
     for java in javas:
@@ -84,12 +88,15 @@ def accepts(spark: Version, java: Version) -> bool:
 
 
 def query_java(java: str | os.PathLike[str], seconds: float = _SECONDS_TO_ANSWER) -> Java | None:
-    """Run the program `java` to get its home and version; return None if it does not answer within `seconds`, or is not a Java.
+    """Run the program `java` to get its home and version; return None if it does not answer within
+    `seconds`, or is not a Java.
 
-    The program on PATH may be a link, or the script of a version manager, so its path does not determine the home.
+    The program on PATH may be a link, or the script of a version manager, so its path does not
+    determine the home.
     """
     try:
-        # The properties are printed to standard error too. A Java without this option fails, but it is too old for Spark anyway.
+        # The properties are printed to standard error too. A Java without this option fails, but it
+        # is too old for Spark anyway.
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
@@ -124,7 +131,8 @@ def _find_installed() -> Iterator[Java]:
 
 @cache
 def home_without_vector_module(home: str) -> str:
-    """Create a home for the Java in `home` that starts it without `jdk.incubator.vector`; it exists until this process ends."""
+    """Create a home for the Java in `home` that starts it without `jdk.incubator.vector`; it exists
+    until this process ends."""
     wrapper = scratch_folder("quiet-java") / "bin" / "java"
     wrapper.parent.mkdir()
     wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=os.path.join(home, "bin", "java")))
@@ -133,7 +141,8 @@ def home_without_vector_module(home: str) -> str:
 
 
 def scratch_folder(name: str) -> Path:
-    """Create an empty folder with this name, for what Spark needs while this process runs; it is removed when the process ends."""
+    """Create an empty folder with this name, for what Spark needs while this process runs; it is
+    removed when the process ends."""
     folder = _root(os.getpid()) / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -142,7 +151,8 @@ def scratch_folder(name: str) -> Path:
 
 @cache
 def _root(process: int) -> Path:
-    """Create the root folder of a process. A forked process gets its own, because the parent removes the parent's folder."""
+    """Create the root folder of a process. A forked process gets its own, because the parent
+    removes the parent's folder."""
     folder = tempfile.mkdtemp(prefix="sbbf-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -28,7 +28,8 @@ _REQUESTS = 32
 
 
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
-    """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
+    """Return the location of a table in Spark's catalog if this package knows its format;
+    otherwise, or for a view, its files."""
     from sbbf_tool.running.selection import is_table
 
     with convert_errors():
@@ -56,7 +57,8 @@ def list_names(
 ) -> DataFrame:
     """List files, folders, globs, stores and addresses of Hadoop (`ListedFile`).
 
-    A path that does not exist raises UnreadableError if it `must_exist`; otherwise it is listed, and work on it fails.
+    A path that does not exist raises UnreadableError if it `must_exist`; otherwise it is listed,
+    and work on it fails.
     """
     if not names:
         raise UsageError(
@@ -80,7 +82,8 @@ def _list_paths(
     links: bool,
     must_exist: bool,
 ) -> DataFrame:
-    """List files, folders, globs and stores on an executor (`ListedFile`), some thousand per batch; see `runner.discover`."""
+    """List files, folders, globs and stores on an executor (`ListedFile`), some thousand per batch;
+    see `runner.discover`."""
 
     def find(batches: Batches) -> Batches:
         for batch in batches:
@@ -108,7 +111,8 @@ def ensure_exists(name: str) -> None:
 
 
 def _list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
-    """List paths of Hadoop's file systems with Spark: columns `path`, `bytes` and `modified`, in seconds."""
+    """List paths of Hadoop's file systems with Spark: columns `path`, `bytes` and `modified`, in
+    seconds."""
     from pyspark.sql.functions import col
 
     with convert_errors():
@@ -159,7 +163,8 @@ def measure_again(files: DataFrame) -> DataFrame:
 
 
 def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> DataFrame:
-    """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select the partitions.
+    """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select
+    the partitions.
 
     Relative paths are those of the driver. Raises UsageError if there is no column `path`.
     """

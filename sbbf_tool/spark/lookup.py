@@ -1,9 +1,12 @@
-"""Look up the keys of a DataFrame in many files: executors join keys and files, 100,000 keys with 1,000 files each.
+"""Look up the keys of a DataFrame in many files: executors join keys and files, 100,000 keys with
+1,000 files each.
 
-Spark broadcasts the keys to the executors, so no key passes through Python on the driver, or is pickled with the function of each task.
+Spark broadcasts the keys to the executors, so no key passes through Python on the driver, or is
+pickled with the function of each task.
 
-The answers are those of a join of Spark on the key and the column, whatever the zone and the settings of the session are: where Spark would
-convert the key or the column in a way that depends on them, or that rounds, filters cannot say anything.
+The answers are those of a join of Spark on the key and the column, whatever the zone and the
+settings of the session are: where Spark would convert the key or the column in a way that depends
+on them, or that rounds, filters cannot say anything.
 """
 
 from __future__ import annotations
@@ -61,15 +64,18 @@ _SAME = {
     "BYTE_ARRAY": ("binary",),
     "FIXED_LEN_BYTE_ARRAY": ("binary",),
 }
-"""Types of keys that are compared by their own bytes, by the logical type of the column, or else the physical one."""
+"""Types of keys that are compared by their own bytes, by the logical type of the column, or else
+the physical one."""
 
 
 def probe_keys(
     files: DataFrame, column: str, values: DataFrame, *, keys: KeysLike = None, strict: bool = False
 ) -> DataFrame:
-    """Look up the rows of a DataFrame in the files of a listing: a row (`Row[ProbeReport]`) per file.
+    """Look up the rows of a DataFrame in the files of a listing: a row (`Row[ProbeReport]`) per
+    file.
 
-    Raises UsageError unless `values` has one column, or one with the name of the column of the files.
+    Raises UsageError unless `values` has one column, or one with the name of the column of the
+    files.
     """
     from pyspark.sql.functions import broadcast
     from pyspark.sql.types import IntegerType, StructField, StructType
@@ -116,7 +122,8 @@ def probe_keys(
         join_bundles,
         StructType([*bundles.schema.fields, StructField("number", IntegerType())]),
     )
-    # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join without an equation.
+    # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join
+    # without an equation.
     answers = map_in_arrow(
         groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"),
         answer,
@@ -154,7 +161,8 @@ def _add(report: ProbeReport, more: ProbeReport) -> ProbeReport:
 
 
 def _select_key(values: DataFrame, column: str) -> DataFrame:
-    """Return the column `key`. Raises UsageError unless `values` has one column, or one with the name of the column of the files."""
+    """Return the column `key`. Raises UsageError unless `values` has one column, or one with the
+    name of the column of the files."""
     name = values.columns[0] if len(values.columns) == 1 else column
     if name not in values.columns:
         hint = f"select one of its columns: {', '.join(values.columns)}"
@@ -166,7 +174,8 @@ def _select_key(values: DataFrame, column: str) -> DataFrame:
 def compare_in_spark(
     key_type: str, infers_local_times: bool, column: Any
 ) -> bool | Callable[[object], bool]:
-    """Return which keys of a type of Spark equal the values of a column by their own value: all, none, or those that a function accepts."""
+    """Return which keys of a type of Spark equal the values of a column by their own value: all,
+    none, or those that a function accepts."""
     logical = column.logical
     kind = column.physical if logical is None else logical.kind
     precision, scale = _WHOLE_NUMBERS.get(key_type, (0, 0))

@@ -5,21 +5,24 @@
     files = discover(spark, "/lake/events", where="dt >= '2026-01-01'", links=True)
     outcomes = run(AddFilter(FilterSpec("user_id")), files, edit=Edit(in_place=True))
 
-Each step returns a DataFrame with one row per file, whose columns are the fields of a dataclass; you can inspect, filter and save it before
-the next step. What only reads is lazy, as Spark's transformations are. What changes files is eager, as Spark's writes are: it does the work
-once and returns its outcomes, which no action computes again.
+Each step returns a DataFrame with one row per file, whose columns are the fields of a dataclass;
+you can inspect, filter and save it before the next step. What only reads is lazy, as Spark's
+transformations are. What changes files is eager, as Spark's writes are: it does the work once and
+returns its outcomes, which no action computes again.
 
-The work is the same as that of the local runner (`sbbf_tool.running`), one file in one task, with as many threads as `spark.task.cpus`; if
-there are fewer large files than tasks can run concurrently, their threads use the other cores. Only the file determines what to do: retried
-tasks, speculative tasks, second runs and other pipelines skip filters that exist. Paths must mean the same files on every executor, and
-every executor must have this package installed.
+The work is the same as that of the local runner (`sbbf_tool.running`), one file in one task, with
+as many threads as `spark.task.cpus`; if there are fewer large files than tasks can run
+concurrently, their threads use the other cores. Only the file determines what to do: retried tasks,
+speculative tasks, second runs and other pipelines skip filters that exist. Paths must mean the same
+files on every executor, and every executor must have this package installed.
 
 The keys of encrypted files (`keys`) reach executors as part of the pickled function that a step
-maps, and in no other way: not in SQL, settings, columns, options or the environment. Plans, the UI, event logs and checkpoints contain the
-name of that function but not the function. Like everything that Spark sends, the function is encrypted only by Spark: set
-`spark.network.crypto.enabled`, and, for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows are
-plaintext and contain what reports contain, including values of encrypted columns, but never filters of encrypted columns. A key service is
-called on the executors.
+maps, and in no other way: not in SQL, settings, columns, options or the environment. Plans, the UI,
+event logs and checkpoints contain the name of that function but not the function. Like everything
+that Spark sends, the function is encrypted only by Spark: set `spark.network.crypto.enabled`, and,
+for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows
+are plaintext and contain what reports contain, including values of encrypted columns, but never
+filters of encrypted columns. A key service is called on the executors.
 """
 
 from __future__ import annotations
@@ -68,17 +71,19 @@ def discover(
     table: bool = False,
     links: bool = False,
 ) -> DataFrame:
-    """List files (`ListedFile`) from names of files, folders and globs, or from a DataFrame with a column `path`, which may also have
-    `length` and `modificationTime`, or `bytes` and `modified`. With `table`, `files` is one table: its folder or URL, another name of a
-    table, or a name in Spark's catalog. Its live files are listed; columns have the names that they have in the files.
+    """List files (`ListedFile`) from names of files, folders and globs, or from a DataFrame with a
+    column `path`, which may also have `length` and `modificationTime`, or `bytes` and `modified`.
+    With `table`, `files` is one table: its folder or URL, another name of a table, or a name in
+    Spark's catalog. Its live files are listed; columns have the names that they have in the files.
 
-    `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
-    other file systems of Hadoop as `binaryFile`, which skips empty files. Relative paths are those of the driver. No file is read. The
-    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.rows`. Raises UnreadableError for a
-    path that does not exist.
+    `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists
+    paths and stores; Spark lists HDFS and other file systems of Hadoop as `binaryFile`, which skips
+    empty files. Relative paths are those of the driver. No file is read. The listing is eager, and
+    is kept on the driver, or, above 100,000 files, on the cluster: see `spark.rows`. Raises
+    UnreadableError for a path that does not exist.
 
-    Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
-    skip both.
+    Links to files in folders are followed. With `links`, they are marked, and links to folders are
+    listed too; the stages that change files skip both.
     """
     predicate = Predicate(where) if isinstance(where, str) else where
     if table:
@@ -112,9 +117,10 @@ def run(
 ) -> DataFrame:
     """Carry a verb to each file of a listing; return a row (`Row` of the verb's report) per file.
 
-    The listing is read at once. The rows of a verb that reads are lazy. A verb that changes files, as `edit` says, works when called: up to
-    100,000 rows are kept on the driver, and more on the cluster, until the session ends. Links of a listing are skipped. `keys`,
-    `max_page_bytes` and `strict` are as in `running.run`; `edit` may have the first two.
+    The listing is read at once. The rows of a verb that reads are lazy. A verb that changes files,
+    as `edit` says, works when called: up to 100,000 rows are kept on the driver, and more on the
+    cluster, until the session ends. Links of a listing are skipped. `keys`, `max_page_bytes` and
+    `strict` are as in `running.run`; `edit` may have the first two.
     """
     if edit is not None:
         limit = edit.limit if max_page_bytes is None else PageLimit.of(max_page_bytes)
@@ -134,7 +140,8 @@ def map_work(
     count: Callable[[int], object] | None = None,
     packs: bool = False,
 ) -> DataFrame:
-    """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count` gets the bytes of each file."""
+    """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count`
+    gets the bytes of each file."""
     cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
     def work_on(file: ListedFile) -> Row[Any]:
@@ -165,7 +172,8 @@ def map_work(
 
 
 def _threads(cores: int) -> int:
-    """Return the number of threads for a file: the processors of its task, or more if the file may use so many of the cluster's cores."""
+    """Return the number of threads for a file: the processors of its task, or more if the file may
+    use so many of the cluster's cores."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -174,14 +182,19 @@ def _threads(cores: int) -> int:
 
 Report = TypeVar("Report")
 
-_LOST = "the file changed after it was listed; if an attempt of this run that was lost did that, its changes are not counted here"
+_LOST = (
+    "the file changed after it was listed; if an attempt of this run that was lost did "
+    "that, its changes are not counted here"
+)
 
 
 def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row[Report]:
-    """Return the row of the attempt that changed a file after it was listed; `row` if there was none.
+    """Return the row of the attempt that changed a file after it was listed; `row` if there was
+    none.
 
-    Of the report, `values` are those in the footer, and what was read is 0. A change by another run counts for both, if it began after this
-    run had listed the file. If the file does not show what an attempt has changed, the row says so.
+    Of the report, `values` are those in the footer, and what was read is 0. A change by another run
+    counts for both, if it began after this run had listed the file. If the file does not show what
+    an attempt has changed, the row says so.
     """
     report: Any = row.report
     edit = work.given.edit

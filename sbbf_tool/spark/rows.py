@@ -1,12 +1,14 @@
-"""Rows in Spark: the schema of a dataclass, Arrow tables as DataFrames and back, and functions that map Arrow batches on executors.
+"""Rows in Spark: the schema of a dataclass, Arrow tables as DataFrames and back, and functions that
+map Arrow batches on executors.
 
-PySpark 3.5 has no Arrow tables in its API. There, a row is a batch as the bytes of an Arrow stream, which `mapInArrow` makes on executors
-and reads again.
+PySpark 3.5 has no Arrow tables in its API. There, a row is a batch as the bytes of an Arrow stream,
+which `mapInArrow` makes on executors and reads again.
 
-If an executor is lost, Spark computes a lazy frame again, from files that have changed; a unit of work could then be missing from both the
-old and the new tasks. So listings and outcomes are computed once and kept. The driver has room for some; `spark.driver.maxResultSize`
-limits what one job may send it. More rows stay in the checkpoint folder of the session, which survives the loss of executors, or else on
-the executors, from where the driver streams them.
+If an executor is lost, Spark computes a lazy frame again, from files that have changed; a unit of
+work could then be missing from both the old and the new tasks. So listings and outcomes are
+computed once and kept. The driver has room for some; `spark.driver.maxResultSize` limits what one
+job may send it. More rows stay in the checkpoint folder of the session, which survives the loss of
+executors, or else on the executors, from where the driver streams them.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 Batches = Iterator["pa.RecordBatch"]
 
 PACKED = "task bigint, rows binary"
-"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of the task that made them."""
+"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of
+the task that made them."""
 
 
 def ddl_of(row: type) -> str:
@@ -68,13 +71,15 @@ def type_name(kind: pa.DataType) -> str:
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType
 ) -> DataFrame:
-    """Call `mapInArrow` without its warning about pandas, which is not used here; executors need the version of this package."""
+    """Call `mapInArrow` without its warning about pandas, which is not used here; executors need
+    the version of this package."""
     from pyspark import cloudpickle
 
     ensure_same_version, pickled = version_check(), cloudpickle.dumps(partial(_call, function))  # type: ignore[no-untyped-call]
 
     def call(batches: Batches) -> Batches:
-        # Pickled by value, as is the check: what another version would unpickle may be missing there, or mean something else.
+        # Pickled by value, as is the check: what another version would unpickle may be missing
+        # there, or mean something else.
         from pickle import loads
 
         ensure_same_version()
@@ -90,7 +95,8 @@ def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
 
 
 def with_usual_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with `string` in place of `large_string`, as a setting of Spark makes it, and likewise for `binary`."""
+    """Return a batch with `string` in place of `large_string`, as a setting of Spark makes it, and
+    likewise for `binary`."""
     import pyarrow as pa
 
     types = [_usual_type(kind) for kind in batch.schema.types]
@@ -144,7 +150,8 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 
 
 def pack_batches(batches: Batches) -> Batches:
-    """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver, each is a single value."""
+    """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver,
+    each is a single value."""
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -174,7 +181,8 @@ Row = TypeVar("Row")
 MOST_ON_DRIVER = 100_000
 """Rows of a frame that the driver keeps: some 200 bytes each, of a listing or of outcomes."""
 FILES_PER_TASK = 1_000
-"""Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost task costs little."""
+"""Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost
+task costs little."""
 
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
@@ -203,9 +211,11 @@ def keep_on_cluster(frame: DataFrame) -> DataFrame:
 
 
 def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
-    """Run the work that changes files, and return its outcomes: up to 100,000 are kept on the driver, and more on the cluster.
+    """Run the work that changes files, and return its outcomes: up to 100,000 are kept on the
+    driver, and more on the cluster.
 
-    A lazy frame would be a second run at each action, which finds that every file is changed already.
+    A lazy frame would be a second run at each action, which finds that every file is changed
+    already.
     """
     if count > MOST_ON_DRIVER:
         return keep_on_cluster(outcomes)
@@ -219,11 +229,13 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
 
 
 def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = None) -> Iterator[Row]:
-    """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many rows first, and all at once.
+    """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many
+    rows first, and all at once.
 
-    The driver holds the rows of about 1,000 files: all rows of a task come in one job, with those of other tasks. Which ones is
-    decided by the number of the task alone: a task that is repeated, with other times in its rows, sends them in the same job again. Raises
-    SbbfError if not all rows arrive.
+    The driver holds the rows of about 1,000 files: all rows of a task come in one job, with those
+    of other tasks. Which ones is decided by the number of the task alone: a task that is repeated,
+    with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows
+    arrive.
     """
     import pyarrow as pa
 

@@ -1,4 +1,5 @@
-"""Spark as a runner of the commands and of `sbbf_tool.run`: it carries a verb as `pipeline` does, and iterates over the rows."""
+"""Spark as a runner of the commands and of `sbbf_tool.run`: it carries a verb as `pipeline` does,
+and iterates over the rows."""
 
 from __future__ import annotations
 
@@ -44,13 +45,15 @@ class Spark:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
-        """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are lost."""
+        """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are
+        lost."""
         self._session_options = master, conf
         self._spark: SparkSession | None = None
         self._is_ours = False
 
     def __enter__(self) -> Spark:
-        # Several Python objects can represent one session, so a comparison of objects could stop a session of the caller.
+        # Several Python objects can represent one session, so a comparison of objects could stop a
+        # session of the caller.
         self._is_ours = _active() is None
         self._begin("starting Spark")
         with keep_interrupt_handler():
@@ -62,9 +65,11 @@ class Spark:
             ship(self._spark)
         if self._is_ours and is_classic(self._spark):
             context = self._spark.sparkContext
-            # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
+            # Errors are raised here and reported in one line; the log would print them too, with
+            # traces of Java and Python.
             context.setLogLevel("FATAL")
-            # So would the server that receives accumulators, when the connection to the JVM is lost.
+            # So would the server that receives accumulators, when the connection to the JVM is
+            # lost.
             context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         return self
 
@@ -127,7 +132,8 @@ class Spark:
 
 
 def _active() -> SparkSession | None:
-    """Return the active session of this process, or None; a process that has not imported PySpark has none."""
+    """Return the active session of this process, or None; a process that has not imported PySpark
+    has none."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession

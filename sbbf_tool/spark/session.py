@@ -1,4 +1,5 @@
-"""A Spark session with a supported Java, workers that run this Python, and no log: errors are raised."""
+"""A Spark session with a supported Java, workers that run this Python, and no log: errors are
+raised."""
 
 from __future__ import annotations
 
@@ -54,12 +55,16 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 def session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """Return the session of this process, or start a new one.
 
-    `master` is a cluster's address, that of a Spark Connect server (`sc://host`), or `local[2]` for example; if None, Spark's own
-    configuration determines it. `conf` overrides the settings of this tool. Raises UsageError if PySpark 3.5 or newer or a supported Java
-    is missing, or if Spark does not start.
+    `master` is a cluster's address, that of a Spark Connect server (`sc://host`), or `local[2]` for
+    example; if None, Spark's own configuration determines it. `conf` overrides the settings of this
+    tool. Raises UsageError if PySpark 3.5 or newer or a supported Java is missing, or if Spark does
+    not start.
     """
     if master is not None and not _MASTER.match(master):
-        hint = "the masters are local[N], spark://host:port, yarn, k8s://https://host:port and sc://host:port"
+        hint = (
+            "the masters are local[N], spark://host:port, yarn, k8s://https://host:port "
+            "and sc://host:port"
+        )
         raise UsageError(f"unknown master {master!r}", hint=hint)
     version = spark_version()
     _ensure_answer(master or "")
@@ -93,7 +98,8 @@ def is_connect(master: str | None) -> bool:
 
 
 def _ensure_answer(address: str) -> None:
-    """Raise UsageError if the server of an `sc://` or `spark://` address does not answer: Spark itself would try for minutes."""
+    """Raise UsageError if the server of an `sc://` or `spark://` address does not answer: Spark
+    itself would try for minutes."""
     reason = None
     if is_connect(address):
         try:
@@ -128,7 +134,8 @@ def _ensure_answer(address: str) -> None:
 
 
 def spark_version() -> Version:
-    """Return the version of the installed PySpark. Raises UsageError if it is missing or too old, or if pandas is missing."""
+    """Return the version of the installed PySpark. Raises UsageError if it is missing or too old,
+    or if pandas is missing."""
     try:
         import pyspark
     except ImportError as error:
@@ -157,19 +164,22 @@ def _version_of(text: str) -> Version:
 
 
 def describe_missing_data_sources() -> str | None:
-    """Describe why the installed PySpark has no `format("sbbf")`; return None if it has data sources in Python."""
+    """Describe why the installed PySpark has no `format("sbbf")`; return None if it has data
+    sources in Python."""
     import pyspark
 
     if _version_of(pyspark.__version__) >= FIRST_WITH_DATA_SOURCES:
         return None
     return (
-        f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use the functions of SQL or "
+        f"PySpark {pyspark.__version__} has no data sources in Python: format('sbbf') needs 4.0; "
+        "with 3.5, use the functions of SQL or "
         "sbbf_tool.spark.run"
     )
 
 
 def version_check() -> Callable[[], None]:
-    """Return a function for executors, which raises UsageError if the package there is known to have another version than here.
+    """Return a function for executors, which raises UsageError if the package there is known to
+    have another version than here.
 
     It is pickled by value: an executor with another version need not have it.
     """
@@ -190,13 +200,15 @@ def version_check() -> Callable[[], None]:
 
 
 def _prepare(version: Version, master: str | None) -> dict[str, str]:
-    """Set the environment variables that workers need, and return those that only the start of the JVM needs."""
+    """Set the environment variables that workers need, and return those that only the start of the
+    JVM needs."""
     # Workers of data sources inherit PYTHONSAFEPATH only from the JVM.
     variables = {"PYTHONSAFEPATH": "1"}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return variables  # spark-submit started this process, and has set Java and the Python of the workers
     if not (master or "").startswith(("yarn", "k8s")):
-        # By default, workers run the `python3` on their PATH. The path of this interpreter is meaningless on other machines.
+        # By default, workers run the `python3` on their PATH. The path of this interpreter is
+        # meaningless on other machines.
         python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if shutil.which(python) is None:
             raise UsageError(
@@ -224,11 +236,13 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _quiet(jvm_options: str) -> dict[str, str]:
-    """Return the setting that makes Spark log nothing that it raises, from its start; empty if the environment may configure the log."""
+    """Return the setting that makes Spark log nothing that it raises, from its start; empty if the
+    environment may configure the log."""
     if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
         return {}
     return {
-        _JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()
+        _JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} "
+        f"{jvm_options}".rstrip()
     }
 
 

@@ -1,7 +1,7 @@
 """This package as a zip that Python can import, for executors that do not have it.
 
-Compiled modules cannot be imported from a zip, so executors use the numpy kernel. The dependencies of the package (numpy, pyarrow, cramjam,
-thrift, xxhash) must be installed on the executors.
+Compiled modules cannot be imported from a zip, so executors use the numpy kernel. The dependencies
+of the package (numpy, pyarrow, cramjam, thrift, xxhash) must be installed on the executors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def ship(spark: SparkSession) -> None:
-    """Send this package to the executors of a session of classic Spark or Spark Connect, and register the format and functions there."""
+    """Send this package to the executors of a session of classic Spark or Spark Connect, and
+    register the format and functions there."""
     from sbbf_tool.spark import register
     from sbbf_tool.spark.functions import register_functions
 
@@ -39,7 +40,8 @@ def ship(spark: SparkSession) -> None:
 
 
 def write_zip(path: str | os.PathLike[str]) -> str:
-    """Write the package to a zip, for `spark-submit --py-files`, and return its path. The zip is reproducible."""
+    """Write the package to a zip, for `spark-submit --py-files`, and return its path. The zip is
+    reproducible."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _modules():
             archive.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)

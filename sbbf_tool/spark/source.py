@@ -22,43 +22,55 @@ if TYPE_CHECKING:
 class SbbfDataSource(DataSource):
     """The Bloom filters of Parquet files as a table.
 
-    The table has one row per filter (file, row group and column), with everything that `sbbf inspect` reports:
+    The table has one row per filter (file, row group and column), with everything that `sbbf
+    inspect` reports:
 
         filters = spark.read.format("sbbf").load("/lake/events")
         filters.groupBy("column").agg({"estimated_fpp": "avg", "bitset_bytes": "sum"}).show()
 
-    Spark finds the format if the package is installed; otherwise `sbbf_tool.spark.register(spark)` registers it in a session. A path is a
-    Parquet file, a folder (all Parquet files below it) or a glob, and `load` takes one or more. Executors read the files, so they need the
-    same paths, and the package.
+    Spark finds the format if the package is installed; otherwise `sbbf_tool.spark.register(spark)`
+    registers it in a session. A path is a Parquet file, a folder (all Parquet files below it) or a
+    glob, and `load` takes one or more. Executors read the files, so they need the same paths, and
+    the package.
 
-    Columns: `file`; for the chunk, `row_group`, `column`, types, bytes, values and `has_filter`; for the filter, offset, sizes,
-    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, warnings and, if it contradicts the format, why it is `unreadable`; for the file,
-    `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or, for a file that could not be read (damaged, empty,
-    encrypted), `failed` or `refused`, with the `reason`. Such a file has one row, and by default does not fail the query.
+    Columns: `file`; for the chunk, `row_group`, `column`, types, bytes, values and `has_filter`;
+    for the filter, offset, sizes, `fill_ratio`, `estimated_fpp`, `estimated_ndv`, warnings and, if
+    it contradicts the format, why it is `unreadable`; for the file, `file_bytes`, `created_by`,
+    `rows`, `row_groups`, ...; and `status`: `ok`, or, for a file that could not be read (damaged,
+    empty, encrypted), `failed` or `refused`, with the `reason`. Such a file has one row, and by
+    default does not fail the query.
 
-    A query reads only what it needs. Files are listed on the driver, and only footers and filters are read, never data:
+    A query reads only what it needs. Files are listed on the driver, and only footers and filters
+    are read, never data:
 
-    - `.option("columns", "user_id,session")` reads only these columns; a file that lacks one has a row with the reason.
-    - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` selects files by their partition folders.
-    - `.schema("file string, column string, bitset_bytes long")` requests only these columns; bitsets are read only for the fill
-      ratio, the estimates and `unreferenced`.
+    - `.option("columns", "user_id,session")` reads only these columns; a file that lacks one has a
+      row with the reason.
+    - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` selects files by their partition
+      folders.
+    - `.schema("file string, column string, bitset_bytes long")` requests only these columns;
+      bitsets are read only for the fill ratio, the estimates and `unreferenced`.
 
-    A path that does not exist ends `load` with PATH_NOT_FOUND. In SQL, the format is a view, because Spark passes no options to the tables
-    of a catalog:
+    A path that does not exist ends `load` with PATH_NOT_FOUND. In SQL, the format is a view,
+    because Spark passes no options to the tables of a catalog:
 
         CREATE TEMPORARY VIEW filters USING sbbf OPTIONS (path '/lake/events')
 
     Further options:
 
-    - `bitsets` (`false`): read only footers and headers; the fill ratio, the estimates and `unreferenced` stay empty.
-    - `all` (`true`): also one row for every column chunk without a filter, and for files without row groups.
-    - `rules` (`true`): instead, one row per finding of `sbbf check`: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
-      and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and the parameters.
-      `select` and `ignore` name rules or groups; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
-      `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the maximum decompressed size of a page.
+    - `bitsets` (`false`): read only footers and headers; the fill ratio, the estimates and
+      `unreferenced` stay empty.
+    - `all` (`true`): also one row for every column chunk without a filter, and for files without
+      row groups.
+    - `rules` (`true`): instead, one row per finding of `sbbf check`: `rule`, `severity`, `file`,
+      `column`, `message`, `evidence`, and the `fix`: the function of `sbbf_tool` that makes it
+      (`verb`), the `files`, and the parameters. `select` and `ignore` name rules or groups; `quick`
+      skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`, `minNdv` and
+      `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the maximum decompressed
+      size of a page.
     - The name of a view of an extension (`true`): instead, the rows of that view.
     - `errors`: `row` (default), or `fail`: a file that cannot be read fails the query.
-    - `filesPerTask`: the maximum number of files per task; a task has fewer if they are large and their data is read.
+    - `filesPerTask`: the maximum number of files per task; a task has fewer if they are large and
+      their data is read.
 
     Write lists as `a,b`, or as `["a", "b,c"]` if a name contains a comma.
     """
@@ -105,8 +117,8 @@ class FilesPartition(InputPartition):
 class _Reader(DataSourceReader):
     """Reader that lists files on the driver and reads them on executors.
 
-    It takes no conditions from Spark: a DataFrame that is filtered again, by a condition that Spark does not push, would get the rows of
-    the condition that it pushed before.
+    It takes no conditions from Spark: a DataFrame that is filtered again, by a condition that Spark
+    does not push, would get the rows of the condition that it pushed before.
     """
 
     def __init__(self, request: ReadRequest, columns: tuple[str, ...]) -> None:

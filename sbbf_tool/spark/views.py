@@ -1,7 +1,8 @@
 """What `spark.read.format("sbbf")` shows: its kinds of rows, and its options, parsed once.
 
-The rows are column chunks, findings of rules, or what an extension brings; the columns are the fields of the reports. As in Spark, names of
-options are case-insensitive; underscores in them are ignored.
+The rows are column chunks, findings of rules, or what an extension brings; the columns are the
+fields of the reports. As in Spark, names of options are case-insensitive; underscores in them are
+ignored.
 """
 
 from __future__ import annotations
@@ -60,11 +61,13 @@ class RowView:
         )
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
+        """Yield the rows of a file, and read only what these columns of the schema need. Raises
+        SbbfError."""
         raise NotImplementedError
 
     def rows_or_reason(self, path: str, columns: Collection[str]) -> list[Row]:
-        """Return the rows of a file; if it cannot be read, one row with the reason, or such rows only for the parts that it lacks."""
+        """Return the rows of a file; if it cannot be read, one row with the reason, or such rows
+        only for the parts that it lacks."""
         try:
             return list(self.rows(path, columns))
         except Exception as error:
@@ -76,12 +79,14 @@ class RowView:
             )
 
     def parts(self) -> list[RowView]:
-        """Return the views of single columns, to try if a file lacks some of the requested columns; empty if there are no parts."""
+        """Return the views of single columns, to try if a file lacks some of the requested columns;
+        empty if there are no parts."""
         return []
 
 
 class Chunks(Frozen, RowView):
-    """View with one row per filter and, with `all_chunks`, per column chunk without a filter; each row also has the fields of the file."""
+    """View with one row per filter and, with `all_chunks`, per column chunk without a filter; each
+    row also has the fields of the file."""
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
@@ -140,7 +145,8 @@ class Verifications(Frozen, RowView):
 
 
 class Findings(Frozen, RowView):
-    """View with one row per finding, and one per part of a file that could not be read, so that rules could not run on it."""
+    """View with one row per finding, and one per part of a file that could not be read, so that
+    rules could not run on it."""
 
     policy: Policy
     max_page_bytes: int | None = None
@@ -177,7 +183,8 @@ def column_names(view: RowView) -> tuple[str, ...]:
 
 
 def failed(path: str, error: Exception) -> Row:
-    """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
+    """Return the row of a file that cannot be read, or for which this package fails
+    unexpectedly."""
     from sbbf_tool.display import redact
     from sbbf_tool.reports.plain import to_plain
     from sbbf_tool.running.work import failure
@@ -236,7 +243,8 @@ class ReadRequest:
 
 
 def parse_options(options: Mapping[str, str]) -> ReadRequest:
-    """Parse the options. Raises UsageError for an option that does not exist, does not apply to this view, or has a wrong value."""
+    """Parse the options. Raises UsageError for an option that does not exist, does not apply to
+    this view, or has a wrong value."""
     if _OF_CATALOG in options:
         raise UsageError(
             "a table of a catalog cannot use sbbf: Spark passes no options to it", hint=VIEW

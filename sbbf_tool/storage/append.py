@@ -1,4 +1,5 @@
-"""Append to a file in place: nothing is copied, and a journal beside the file restores it after a crash.
+"""Append to a file in place: nothing is copied, and a journal beside the file restores it after a
+crash.
 
     lock        lock the descriptor that writes; without a lock, nothing is appended
     journal     write the journal to disk before the first byte of the file changes
@@ -6,15 +7,18 @@
     verify      read the file as any other reader would
     forget      remove the journal: only now is the change final
 
-During the append, other readers see a file without a footer. If a journal remains and no process has the lock, the file must be truncated
-to its old length, unless another writer has changed it since: the old bytes differ, or the file is longer than the new one, or it is
-complete but is not the new one. Other programs ignore the lock: `append` writes only to the file that was read, and truncates only its own
-bytes.
+During the append, other readers see a file without a footer. If a journal remains and no process
+has the lock, the file must be truncated to its old length, unless another writer has changed it
+since: the old bytes differ, or the file is longer than the new one, or it is complete but is not
+the new one. Other programs ignore the lock: `append` writes only to the file that was read, and
+truncates only its own bytes.
 
-The journal `.NAME.sbbf-journal` states, in JSON, `length` and `ends_with` of the old file, and `new_length` and `new_ends_with` of the new
-one. Any user who may create files in a folder can put such a file there, and a journal determines the length to which a file is truncated.
-So it counts only if it is a regular file with one name, of at most 4 KiB, that its group and others cannot write, and that belongs to the
-owner of the Parquet file, to this user or to root; and if the file has those bytes before that length, and a footer that ends there.
+The journal `.NAME.sbbf-journal` states, in JSON, `length` and `ends_with` of the old file, and
+`new_length` and `new_ends_with` of the new one. Any user who may create files in a folder can put
+such a file there, and a journal determines the length to which a file is truncated. So it counts
+only if it is a regular file with one name, of at most 4 KiB, that its group and others cannot
+write, and that belongs to the owner of the Parquet file, to this user or to root; and if the file
+has those bytes before that length, and a footer that ends there.
 """
 
 from __future__ import annotations
@@ -54,7 +58,8 @@ from sbbf_tool.storage.system_calls import (
 
 _BLOCK_BYTES = 1 << 20
 _END_BYTES = 8
-"""Without the last bytes of a Parquet file, the length of its footer and the magic, no reader takes it for one."""
+"""Without the last bytes of a Parquet file, the length of its footer and the magic, no reader takes
+it for one."""
 TAIL_BYTES = 64
 """Number of last bytes of a file that its journal stores."""
 _LARGEST = 4 << 10
@@ -63,16 +68,19 @@ _MAGICS = (b"PAR1", b"PARE")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
 
 EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
-"""Callable that takes a function to read a file by offset and length, and raises UnreadableError unless a footer ends at the given byte."""
+"""Callable that takes a function to read a file by offset and length, and raises UnreadableError
+unless a footer ends at the given byte."""
 
 
 def append(
     source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]
 ) -> list[str]:
-    """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result. Returns warnings as text.
+    """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the
+    result. Returns warnings as text.
 
-    Raises RefusedError and WriteError. In both cases the file is truncated to its old length; if even that fails, the next `recover`
-    truncates it. Bytes that another writer added in the meantime stay.
+    Raises RefusedError and WriteError. In both cases the file is truncated to its old length; if
+    even that fails, the next `recover` truncates it. Bytes that another writer added in the
+    meantime stay.
     """
     real = os.path.realpath(source.name)
     with _lock_file(source.name, real) as fd:
@@ -106,20 +114,25 @@ def append(
 
 
 def ensure_appendable(name: str) -> None:
-    """Raise RefusedError if a file cannot be appended to, as far as this can be checked in advance."""
-    # On an overlay file system, opening a file for writing copies it to the upper layer; this must happen before the file is read.
+    """Raise RefusedError if a file cannot be appended to, as far as this can be checked in
+    advance."""
+    # On an overlay file system, opening a file for writing copies it to the upper layer; this must
+    # happen before the file is read.
     if os.path.isfile(name):
         with _lock_file(name, os.path.realpath(name)):
             pass
 
 
 def recover(path: str, ensure_footer: EnsureFooter, *, changes: bool = True) -> int | None:
-    """Truncate a file to the length that the journal of an interrupted append records; without `changes`, only determine this length.
+    """Truncate a file to the length that the journal of an interrupted append records; without
+    `changes`, only determine this length.
 
-    Returns that length, or None if there is nothing to do. If another writer has changed the file since, its journal is removed and the
-    file does not change. Raises WriteError, RefusedError if the journal cannot be trusted, and ChangedError if the append is still running.
+    Returns that length, or None if there is nothing to do. If another writer has changed the file
+    since, its journal is removed and the file does not change. Raises WriteError, RefusedError if
+    the journal cannot be trusted, and ChangedError if the append is still running.
     """
-    # Read before opening the file for writing, so that a forged journal is reported even if this user may not write the file.
+    # Read before opening the file for writing, so that a forged journal is reported even if this
+    # user may not write the file.
     if read_journal(path) is None:
         return None
     real = os.path.realpath(path)
@@ -128,7 +141,10 @@ def recover(path: str, ensure_footer: EnsureFooter, *, changes: bool = True) -> 
     try:
         fd = open_to_change(real) if changes else os.open(real, READ)
     except OSError as error:
-        reason = f"an append was interrupted, and the file cannot be truncated to its old length: {reason_of(error)}"
+        reason = (
+            "an append was interrupted, and the file cannot be truncated to its old "
+            f"length: {reason_of(error)}"
+        )
         raise WriteError(reason, file=path, hint="make it writable") from error
     try:
         if changes:
@@ -171,7 +187,10 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         names = _lock(fd, name, "writing").st_nlink
         if names > 1:
             # The journal is beside one of the names.
-            reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
+            reason = (
+                f"the file has {names} names (hard links), and an interrupted append "
+                "can be undone through only one of them"
+            )
             raise RefusedError(reason, file=name, hint=f"do not append, or {ELSEWHERE}")
         yield fd
     finally:
@@ -191,7 +210,8 @@ def _lock(fd: int, name: str, work: str) -> os.stat_result:
 
 
 class _Tail:
-    """The bytes to append to a file, and whether any of them are written. `fd` is open for appending."""
+    """The bytes to append to a file, and whether any of them are written. `fd` is open for
+    appending."""
 
     def __init__(self, source: LocalSource, real: str, fd: int, pieces: Sequence[Piece]) -> None:
         self.source, self.real, self.fd = source, real, fd
@@ -200,11 +220,13 @@ class _Tail:
         self.journal = Journal(
             source.size, _last_bytes(source, 0), self.new.size, _last_bytes(self.new, source.size)
         )
-        # Where the bytes that this process has written begin and end, and how far from their place in `new`.
+        # Where the bytes that this process has written begin and end, and how far from their place
+        # in `new`.
         self._start, self._end, self._shift = source.size, self.new.size, 0
 
     def write(self) -> None:
-        """Write the blocks at the end of the file. Raises ChangedError if the file changed after it was locked, and OSError."""
+        """Write the blocks at the end of the file. Raises ChangedError if the file changed after it
+        was locked, and OSError."""
         remove_stale_checksum(self.real)
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
@@ -232,13 +254,15 @@ class _Tail:
         sync(self.fd)
 
     def ensure_whole(self, new_file: LocalSource) -> None:
-        """Raise ChangedError if the path names another file than the one that is open, or its size is not that of the new file."""
+        """Raise ChangedError if the path names another file than the one that is open, or its size
+        is not that of the new file."""
         is_same = is_open_file(new_file._stat, self.fd) and leads_to(self.real, self.fd)
         if not is_same or os.fstat(self.fd).st_size != self.new.size:
             raise ChangedError.after_open(self.source.name)
 
     def undo(self) -> None:
-        """Truncate the written bytes. Raises ChangedError if another writer changed the file (its bytes stay), and OSError."""
+        """Truncate the written bytes. Raises ChangedError if another writer changed the file (its
+        bytes stay), and OSError."""
         if not self.is_written:
             return
         is_own = self._is_own_end()
@@ -261,7 +285,8 @@ class _Tail:
             )
 
     def _is_own_end(self) -> bool:
-        """Return whether the file has from the start on only bytes that this process has written."""
+        """Return whether the file has from the start on only bytes that this process has
+        written."""
         position, size = self._start, os.fstat(self.fd).st_size
         while position < min(size, self._end):
             expected = self.new.read(
@@ -275,7 +300,8 @@ class _Tail:
 
 @contextmanager
 def _keep_journal(tail: _Tail) -> Iterator[None]:
-    """Keep the journal on disk while the block runs; it stays if the process dies or the file cannot be truncated."""
+    """Keep the journal on disk while the block runs; it stays if the process dies or the file
+    cannot be truncated."""
     path, source = journal_of(tail.real), tail.source
     is_placed = is_accepted = False
     try:
@@ -283,7 +309,8 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
             with temporary_file(tail.real, source.name) as (temporary, fd):
                 write_all(fd, build_journal(tail.journal))
                 with suppress(OSError):
-                    # The file's owner can then undo an append that another user began. Only root may change the owner.
+                    # The file's owner can then undo an append that another user began. Only root
+                    # may change the owner.
                     os.fchown(fd, source._stat.st_uid, -1)
                 sync(fd)
                 os.rename(temporary, path)
@@ -312,7 +339,8 @@ def _truncate(fd: int, length: int) -> None:
 
 
 def _last_bytes(source: Source, start: int) -> bytes:
-    """Return the last bytes of a source, as many as a journal stores, none of them before `start`."""
+    """Return the last bytes of a source, as many as a journal stores, none of them before
+    `start`."""
     start = max(start, source.size - TAIL_BYTES)
     return source.read(start, source.size - start)
 
@@ -324,7 +352,8 @@ class Journal(NamedTuple):
     new_ends_with: bytes
 
     def old_length(self, path: str, fd: int, ensure_footer: EnsureFooter) -> int | None:
-        """Return the length to truncate the open file to, or None if another writer replaced the file or wrote after its old bytes.
+        """Return the length to truncate the open file to, or None if another writer replaced the
+        file or wrote after its old bytes.
 
         Raises RefusedError if no footer ends at that length.
         """
@@ -351,7 +380,8 @@ class Journal(NamedTuple):
         return self.length
 
     def _is_own_end(self, fd: int, size: int) -> bool:
-        """Return whether the file ends as the append lets it end; after a loss of power, bytes that did not reach the disk are zeros."""
+        """Return whether the file ends as the append lets it end; after a loss of power, bytes that
+        did not reach the disk are zeros."""
         end, own_end = _bytes_before(fd, size, self.new_ends_with), self.new_ends_with
         return (
             size == self.new_length
@@ -367,7 +397,8 @@ def journal_of(path: str) -> str:
 
 
 def read_journal(path: str, fd: int | None = None) -> Journal | None:
-    """Read the journal of the file at `path`, which may be open as `fd`; None if there is none. Raises RefusedError if it breaks a rule."""
+    """Read the journal of the file at `path`, which may be open as `fd`; None if there is none.
+    Raises RefusedError if it breaks a rule."""
     status = None
     try:
         status = os.lstat(journal_of(path))

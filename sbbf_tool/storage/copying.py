@@ -1,8 +1,10 @@
-"""Copies of the first bytes of a local file, made by the kernel where it can: at once, or by a thread while the filters are built.
+"""Copies of the first bytes of a local file, made by the kernel where it can: at once, or by a
+thread while the filters are built.
 
-A thread that copies a large file takes little time of the interpreter, and its bytes are on their way to the disk before the filters are
-built: the `fsync` of the new file then has little left to wait for. On Btrfs, XFS and bcachefs, `copy_file_range` shares blocks with the
-original; on APFS, the temporary file is a clone from the start.
+A thread that copies a large file takes little time of the interpreter, and its bytes are on their
+way to the disk before the filters are built: the `fsync` of the new file then has little left to
+wait for. On Btrfs, XFS and bcachefs, `copy_file_range` shares blocks with the original; on APFS,
+the temporary file is a clone from the start.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _NOT_BY_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, err
 
 
 class BegunCopy:
-    """The copy of the first `count` bytes of a source that a thread makes in a temporary file for `target`, which has no links.
+    """The copy of the first `count` bytes of a source that a thread makes in a temporary file for
+    `target`, which has no links.
 
     It stops at the end of the block.
     """
@@ -73,7 +76,8 @@ class BegunCopy:
                     return
                 if hasattr(os, "posix_fadvise"):
                     with suppress(OSError):
-                        # Linux starts to write dirty pages that are not needed, and drops only clean ones: these are not clean yet.
+                        # Linux starts to write dirty pages that are not needed, and drops only
+                        # clean ones: these are not clean yet.
                         os.posix_fadvise(self.fd, start, end - start, os.POSIX_FADV_DONTNEED)
         except BaseException as error:
             # Raised again by `finish`, in the thread that waits for it.
@@ -83,9 +87,11 @@ class BegunCopy:
 
 
 def copy(source: Source, fd: int, count: int, *, start: int = 0) -> None:
-    """Copy the bytes of the source from `start` to `count` to the same offsets of `fd`, and position `fd` after them.
+    """Copy the bytes of the source from `start` to `count` to the same offsets of `fd`, and
+    position `fd` after them.
 
-    Holes of a sparse local file stay holes. A clone of the source has its bytes already, and only loses those after `count`.
+    Holes of a sparse local file stay holes. A clone of the source has its bytes already, and only
+    loses those after `count`.
     """
     for _ in _copied_ranges(source, fd, start, count):
         pass
@@ -95,7 +101,8 @@ def copy(source: Source, fd: int, count: int, *, start: int = 0) -> None:
 
 
 def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Copy the ranges that hold data, and yield start and end of each part that is copied. Of a clone, there are none."""
+    """Copy the ranges that hold data, and yield start and end of each part that is copied. Of a
+    clone, there are none."""
     if os.fstat(fd).st_size == source.size:
         return
     by_kernel = hasattr(os, "copy_file_range")
@@ -107,7 +114,8 @@ def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tu
                 else 0
             )
             if not done:
-                # Some cluster file systems fail, others return 0. Copy the rest with read and write, which report real errors.
+                # Some cluster file systems fail, others return 0. Copy the rest with read and
+                # write, which report real errors.
                 by_kernel = False
                 data = source.read(position, min(_READ_BYTES, range_end - position))
                 os.lseek(fd, position, os.SEEK_SET)
@@ -118,7 +126,8 @@ def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tu
 
 
 def _copy_by_kernel(source: Source, fd: int, position: int, length: int) -> int:
-    """Copy in the kernel, as a reflink if the file system supports it; return the number of copied bytes, 0 if it cannot."""
+    """Copy in the kernel, as a reflink if the file system supports it; return the number of copied
+    bytes, 0 if it cannot."""
     source_fd = source.descriptor
     if source_fd is None:
         return 0
@@ -156,7 +165,8 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
                 return
             data_start, data_end = position, end
         if data_end <= data_start:
-            # Another process is writing the file, or the file system reports holes without an end: copy the rest as data.
+            # Another process is writing the file, or the file system reports holes without an end:
+            # copy the rest as data.
             data_end = end
         if data_start >= end:
             return
@@ -165,7 +175,8 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def has_reflinks(folder: str) -> bool:
-    """Return whether the file system of a folder shares blocks; tries it with files that have no name, or with one that it removes."""
+    """Return whether the file system of a folder shares blocks; tries it with files that have no
+    name, or with one that it removes."""
     from tempfile import (
         TemporaryDirectory,
         TemporaryFile,

@@ -1,7 +1,8 @@
 """The files of a table in local folders: read whole files, and publish new ones under unused names.
 
-A new file is written in the same folder under a hidden name, synced to disk, and only then linked to its own name: it appears in one step,
-and only if the name is still unused. A killed process leaves a hidden file; the next writer in that folder removes it.
+A new file is written in the same folder under a hidden name, synced to disk, and only then linked
+to its own name: it appears in one step, and only if the name is still unused. A killed process
+leaves a hidden file; the next writer in that folder removes it.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 Folders: TypeAlias = "LocalFolders | ObjectFolders"
-"""The files of a table by path or URL. Methods of object stores also raise errors of this package."""
+"""The files of a table by path or URL. Methods of object stores also raise errors of this
+package."""
 
 
 class LocalFolders:
     """Read and publish files below local folders. A path is a file system path, or a `file:` URL.
 
-    `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for names that no file can have.
+    `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for
+    names that no file can have.
     """
 
     def __init__(self) -> None:
@@ -39,7 +42,8 @@ class LocalFolders:
         self._swept: set[str] = set()
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has
+        more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), READ)
         with open(fd, "rb", buffering=0) as stream:
@@ -58,7 +62,8 @@ class LocalFolders:
         return data
 
     def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
-        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
+        """Return the names in a folder that start with `prefix` and sort after `after`; none if the
+        folder does not exist."""
         try:
             names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +81,8 @@ class LocalFolders:
     def create(self, path: str, data: bytes) -> None:
         """Create a file in one step and sync it to disk. Raises FileExistsError if the name exists.
 
-        On a file system without hard links, names cannot be taken atomically: PermissionError is raised and nothing is created.
+        On a file system without hard links, names cannot be taken atomically: PermissionError is
+        raised and nothing is created.
         """
         target = _local(path)
         with self._write_temporary(target, data) as temporary:
@@ -86,13 +92,17 @@ class LocalFolders:
                 raise FileExistsError(errno.EEXIST, "the file exists", path) from None
             except OSError as error:
                 if error.errno in _NO_LINKS:
-                    reason = "this file system has no hard links, which sbbf needs to create a file without replacing an existing one"
+                    reason = (
+                        "this file system has no hard links, which sbbf needs to create "
+                        "a file without replacing an existing one"
+                    )
                     raise PermissionError(errno.EPERM, reason, path) from error
                 raise
         sync_folder(os.path.dirname(target))
 
     def ensure_exclusive(self, folder: str) -> None:
-        """Do nothing: `create` itself refuses where a name cannot be taken atomically. `ObjectFolders` checks the store here."""
+        """Do nothing: `create` itself refuses where a name cannot be taken atomically.
+        `ObjectFolders` checks the store here."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file with these bytes, replacing an existing file in one step."""
@@ -107,7 +117,8 @@ class LocalFolders:
 
     @contextmanager
     def _write_temporary(self, target: str, data: bytes) -> Iterator[str]:
-        """Yield a hidden file beside `target` with these bytes, synced to disk; remove it afterwards unless it was renamed."""
+        """Yield a hidden file beside `target` with these bytes, synced to disk; remove it
+        afterwards unless it was renamed."""
         ensure_can_change(target)
         folder = os.path.dirname(target)
         if folder not in self._swept:

@@ -1,4 +1,5 @@
-"""Globs for paths and URLs, as configuration files write them: `*` and `?` stay within a folder, `**` does not."""
+"""Globs for paths and URLs, as configuration files write them: `*` and `?` stay within a folder,
+`**` does not."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from sbbf_tool.storage.places import is_url
 
 
 def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
-    """Return whether a glob matches the path, or one of the folders above it. Relative globs start from the absolute path `folder`."""
+    """Return whether a glob matches the path, or one of the folders above it. Relative globs start
+    from the absolute path `folder`."""
     patterns = [_pattern(folder, glob) for glob in globs]
     if is_url(path):
         return any(pattern.fullmatch(path) for pattern in patterns)
@@ -23,7 +25,8 @@ def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
 
 
 def literal_base(glob: str, folder: str) -> str:
-    """Return the path or URL up to the first part with a wildcard: everything that the glob matches is there, or below it."""
+    """Return the path or URL up to the first part with a wildcard: everything that the glob matches
+    is there, or below it."""
     match = re.search(WILDCARD, glob)
     base = glob if match is None else glob[: match.start()].rpartition("/")[0]
     if is_url(glob):

@@ -1,6 +1,8 @@
-"""What a caller of the Python functions may name to read: a path or URL, a path in a file system object, or an open binary file.
+"""What a caller of the Python functions may name to read: a path or URL, a path in a file system
+object, or an open binary file.
 
-Only a path or URL can be changed: a change is locked, published in one step and checked afterwards, by name.
+Only a path or URL can be changed: a change is locked, published in one step and checked afterwards,
+by name.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 FileSystemLike: TypeAlias = object
-"""A `pyarrow.fs.FileSystem` or an `fsspec.AbstractFileSystem`; neither package has types for type checkers."""
+"""A `pyarrow.fs.FileSystem` or an `fsspec.AbstractFileSystem`; neither package has types for type
+checkers."""
 
 
 class FileIn(NamedTuple):
@@ -30,11 +33,13 @@ class FileIn(NamedTuple):
 
 
 Readable: TypeAlias = str | os.PathLike[str] | BinaryIO
-"""Argument of the functions that read: a path or URL, or an open binary file. The caller closes the file; its position is restored."""
+"""Argument of the functions that read: a path or URL, or an open binary file. The caller closes the
+file; its position is restored."""
 
 
 def find_input(name: Readable, filesystem: FileSystemLike | None = None) -> Readable | FileIn:
-    """Return what to open: `name` itself or, with `filesystem`, the file with this path in it. Raises UsageError."""
+    """Return what to open: `name` itself or, with `filesystem`, the file with this path in it.
+    Raises UsageError."""
     if filesystem is None:
         return name
     if not isinstance(name, str | os.PathLike):
@@ -47,7 +52,8 @@ def find_input(name: Readable, filesystem: FileSystemLike | None = None) -> Read
 
 
 def locate(filesystem: FileSystemLike, path: str) -> tuple[FileSystem, str]:
-    """Return a file system as a pyarrow file system, and the form of `path` in it. Raises UsageError for other objects."""
+    """Return a file system as a pyarrow file system, and the form of `path` in it. Raises
+    UsageError for other objects."""
     from pyarrow import fs
 
     if isinstance(filesystem, fs.FileSystem):
@@ -69,9 +75,11 @@ def ensure_path(name: object) -> None:
     if isinstance(name, str | bytes | os.PathLike):
         return
     raise UsageError(
-        "an open file cannot be changed: a change must be locked and published in one step, which such an object does not offer",
+        "an open file cannot be changed: a change must be locked and published in one step, "
+        "which such an object does not offer",
         file=name_of(name),
-        hint="give the path or URL of the file; to change a file that has none, copy it to a local file first",
+        hint="give the path or URL of the file; to change a file that has none, copy it to a "
+        "local file first",
     )
 
 

@@ -1,12 +1,14 @@
 """Local files by name, folder or glob, and the table that a file belongs to.
 
-A folder that cannot be listed does not stop a listing: its name is returned, and opening it fails with the reason. Names that vanish during
-the listing are omitted. A folder may have millions of files: runs of names are sorted and compressed in blocks, and then merged, so that a
-name takes some 5 to 20 bytes, where a list of Python strings takes a hundred.
+A folder that cannot be listed does not stop a listing: its name is returned, and opening it fails
+with the reason. Names that vanish during the listing are omitted. A folder may have millions of
+files: runs of names are sorted and compressed in blocks, and then merged, so that a name takes some
+5 to 20 bytes, where a list of Python strings takes a hundred.
 
-Delta, Iceberg, Hudi, Paimon and DuckLake keep a list of their files with lengths, and engines trust it: if a file has grown, they read it
-at its old length, or fail. So the tool checks for a table before it changes a file. It looks only at names of folders, and of the file for
-DuckLake, whose catalog is a database elsewhere; it never parses a table.
+Delta, Iceberg, Hudi, Paimon and DuckLake keep a list of their files with lengths, and engines trust
+it: if a file has grown, they read it at its old length, or fail. So the tool checks for a table
+before it changes a file. It looks only at names of folders, and of the file for DuckLake, whose
+catalog is a database elsewhere; it never parses a table.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Entry(NamedTuple):
     is_folder: bool = False
     """Whether it is a link to a folder, which is not listed."""
     is_unfinished: bool = False
-    """Whether it begins as a Parquet file below a folder, but its end or its name is that of an unfinished one, or cannot be read."""
+    """Whether it begins as a Parquet file below a folder, but its end or its name is that of an
+    unfinished one, or cannot be read."""
     is_hudi_log: bool = False
     """Whether it is a log file in which a merge-on-read table of Hudi has its newest rows."""
     has_other_name: bool = False
@@ -55,11 +58,13 @@ class Entry(NamedTuple):
 
 
 def entries(name: str) -> Iterator[Entry]:
-    """Yield the Parquet files of `name` in order: the file itself, all files below a folder, or all matches of a glob.
+    """Yield the Parquet files of `name` in order: the file itself, all files below a folder, or all
+    matches of a glob.
 
-    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). Files without
-    .parquet are those that begin and end with the magic of Parquet. A link to a folder is yielded as such: another user may have created
-    it, and it may lead anywhere. Raises MissingError if there is no file.
+    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except
+    partition folders (`_day=1`). Files without .parquet are those that begin and end with the magic
+    of Parquet. A link to a folder is yielded as such: another user may have created it, and it may
+    lead anywhere. Raises MissingError if there is no file.
     """
     if os.path.isdir(name):
         matches = _walk(name)
@@ -81,7 +86,8 @@ def entries(name: str) -> Iterator[Entry]:
 
 
 def has_files(folder: str) -> bool:
-    """Return whether `entries` yields a file of this local folder. The first file that the file system lists ends the search."""
+    """Return whether `entries` yields a file of this local folder. The first file that the file
+    system lists ends the search."""
     waiting = [folder]
     while waiting:
         try:
@@ -104,29 +110,34 @@ def has_files(folder: str) -> bool:
 
 
 def is_one_file(name: str) -> bool:
-    """Return whether `name` means one file, which need not exist, not a folder or glob. An existing file takes precedence over a glob."""
+    """Return whether `name` means one file, which need not exist, not a folder or glob. An existing
+    file takes precedence over a glob."""
     return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name holds none of a lake's data; partition folders such as `_day=1` do hold data."""
+    """Return whether a file or folder of this name holds none of a lake's data; partition folders
+    such as `_day=1` do hold data."""
     return (name.startswith(".") and not is_hudi_log(name)) or (
         name.startswith("_") and "=" not in name
     )
 
 
 def is_hudi_log(name: str) -> bool:
-    """Return whether a file's name is that of a log file of Hudi, such as `.FILEID_INSTANT.log.1_0-2-2`."""
+    """Return whether a file's name is that of a log file of Hudi, such as
+    `.FILEID_INSTANT.log.1_0-2-2`."""
     return re.fullmatch(_HUDI_LOG, name) is not None
 
 
 def judge_name(name: str) -> bool | None:
-    """Return whether a file of a folder is data by its name; None if its bytes decide, as with Hive's `000000_0`."""
+    """Return whether a file of a folder is data by its name; None if its bytes decide, as with
+    Hive's `000000_0`."""
     return None if name.endswith(_IN_COPY) or not name.endswith(".parquet") else True
 
 
 def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
-    """Return the entry of a file that `judge_name` does not judge, by its first bytes, if they are known, and last; None without data."""
+    """Return the entry of a file that `judge_name` does not judge, by its first bytes, if they are
+    known, and last; None without data."""
     base = path.rpartition("/")[2]
     begins, ends = first is None or first in _MAGICS, last in _MAGICS
     if not begins or not (ends or first is not None):
@@ -142,7 +153,8 @@ def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
 
 
 def translate(pattern: str) -> str:
-    """Return the regular expression of a glob: `*`, `?`, `[...]` match within a segment, `**/` matches any folders, also none."""
+    """Return the regular expression of a glob: `*`, `?`, `[...]` match within a segment, `**/`
+    matches any folders, also none."""
     words = {"**/": "(?:.*/)?", "**": "\2", "*": "\0", "?": "\1"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
     # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
@@ -154,7 +166,8 @@ def translate(pattern: str) -> str:
         words.get(part) or name or re.escape(part)
         for part, name in zip(parts, classes, strict=True)
     )
-    # A star before another one of its segment takes as little as it can, once: a hostile name must not make it try again and again.
+    # A star before another one of its segment takes as little as it can, once: a hostile name must
+    # not make it try again and again.
     text = re.sub(r"\0([^\0\2/]*)(?=\0)", r"(?>[^/]*?\1)", text)
     return text.replace("\0", "[^/]*").replace("\1", "[^/]").replace("\2", ".*")
 
@@ -170,7 +183,8 @@ def is_behind_link(path: str, folder: str) -> bool:
 
 
 def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
-    """Raise UsageError if a listing of one of these folders would have `file`, which is no data but for example a report."""
+    """Raise UsageError if a listing of one of these folders would have `file`, which is no data but
+    for example a report."""
     try:
         folder, name = os.path.split(os.path.realpath(file))
     except OSError:
@@ -180,7 +194,8 @@ def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
         for path in filter(os.path.isdir, names):
             if os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
                 raise UsageError(
-                    f"the {role} would be one of the files of {path}: name it elsewhere, or without .parquet"
+                    f"the {role} would be one of the files of {path}: name it elsewhere, or "
+                    "without .parquet"
                 )
 
 
@@ -212,7 +227,8 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
 
 
 def _expand(parts: list[str]) -> Iterator[str]:
-    """Yield what the parts of a glob match. `**` follows no link to a folder, as in bash: links may form a cycle."""
+    """Yield what the parts of a glob match. `**` follows no link to a folder, as in bash: links may
+    form a cycle."""
     if "**" not in parts:
         yield from glob.iglob(os.sep.join(parts))
         return
@@ -255,7 +271,8 @@ def _walk(top: str) -> Iterator[Entry]:
 
 
 def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], bool]]:
-    """Yield the entries of a folder that may hold data of a lake: files, and folders or links to them, which come with True."""
+    """Yield the entries of a folder that may hold data of a lake: files, and folders or links to
+    them, which come with True."""
     for entry in listing:
         if not is_hidden(entry.name):
             yield entry, _is_folder(entry)
@@ -304,7 +321,8 @@ _LEVEL = 1
 
 
 def sort_names(names: Iterable[Name]) -> Iterator[Name]:
-    """Return the names in order. Each is a tuple of a string and what is known of the name. All are taken before the first is returned."""
+    """Return the names in order. Each is a tuple of a string and what is known of the name. All are
+    taken before the first is returned."""
     remaining = iter(names)
     first = sorted(islice(remaining, _RUN))
     if len(first) < _RUN:
@@ -339,7 +357,8 @@ _DUCKLAKE_NAME = r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0
 
 
 def managing_table(folder: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that the files of a folder belong to, such as `("Delta", "/lake/orders")`, or None."""
+    """Return format and folder of the table that the files of a folder belong to, such as
+    `("Delta", "/lake/orders")`, or None."""
     folder = os.path.realpath(folder)
     for _ in range(_MAX_ANCESTORS):
         kind = format_of(folder)
@@ -353,7 +372,8 @@ def managing_table(folder: str) -> tuple[str, str] | None:
 
 
 def ducklake_folder(path: str) -> str | None:
-    """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere; None for other names."""
+    """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere;
+    None for other names."""
     folder, _, name = path.rpartition("/")
     return (folder or ".") if re.fullmatch(_DUCKLAKE_NAME, name) else None
 
@@ -365,12 +385,14 @@ def format_of(folder: str) -> str | None:
         with suppress(OSError), os.scandir(os.path.join(folder, inner)) as entries:
             yield from (entry.name for entry in entries)
 
-    # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of plain files.
+    # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of
+    # plain files.
     return recognise(lambda inner: os.path.lexists(os.path.join(folder, inner)), names)
 
 
 def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> str | None:
-    """Return the format of a table, or None, by whether its root has folders, and by the names in them."""
+    """Return the format of a table, or None, by whether its root has folders, and by the names in
+    them."""
     if has("_delta_log"):
         return "Delta"
     if has(".hoodie"):

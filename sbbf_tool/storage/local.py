@@ -8,8 +8,9 @@
     exchange     give the temporary file the target's name, and remove the old file, unless another writer has replaced it
     sync         write the names in the folder to the disk
 
-At every moment the target is either the complete old file or the complete new one. A killed process leaves a temporary file, which the next
-command on the same target removes: it is locked only while its process lives.
+At every moment the target is either the complete old file or the complete new one. A killed process
+leaves a temporary file, which the next command on the same target removes: it is locked only while
+its process lives.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ USUAL = 0o666
 """Mode of new files, before the umask applies."""
 _ACCESS_LIST = "system.posix_acl_access"
 _OF_CONTENT = ("security.ima", "security.evm")
-"""Signatures of content and attributes: the kernel refuses to open a file that does not match its signature."""
+"""Signatures of content and attributes: the kernel refuses to open a file that does not match its
+signature."""
 _NAME = r"(?s)(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX)
 """Name of a temporary file. The first group is the result of `_stem` for the target's name."""
 _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
@@ -65,7 +67,8 @@ _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", defa
 
 @contextmanager
 def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | None]:
-    """Yield the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    """Yield the copy that a thread makes of the first `count` bytes for `replace`; None if this
+    would not be faster."""
     if not isinstance(source, LocalSource) or count < BegunCopy.MIN_BYTES:
         yield None
         return
@@ -85,11 +88,14 @@ def replace(
     verify: Callable[[Source], None],
     begun: BegunCopy | None = None,
 ) -> list[str]:
-    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only
+    after `verify` accepts them.
 
-    `target` is the source's own path, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Mode, owner and extended
-    attributes of a local source are kept; symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer,
-    source changed, target exists, no permission) and WriteError (such as a full disk); the old file stays intact in every case.
+    `target` is the source's own path, or one that does not exist. `begun` is its copy, if
+    `begin_copy` began one. Mode, owner and extended attributes of a local source are kept; symbolic
+    links are followed. Returns warnings as text. Raises RefusedError (another writer, source
+    changed, target exists, no permission) and WriteError (such as a full disk); the old file stays
+    intact in every case.
     """
     real = os.path.realpath(target)
     local = source if isinstance(source, LocalSource) else None
@@ -139,7 +145,8 @@ def replace(
             ) from error
         if old is not None and old._stat.st_nlink > 1:
             warnings.append(
-                f"the file has {old._stat.st_nlink} hard links; the other names keep the old content"
+                f"the file has {old._stat.st_nlink} hard links; the other names keep the old "
+                "content"
             )
         return warnings + sync_name(real, target)
 
@@ -147,9 +154,10 @@ def replace(
 def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
     """Exchange the names of the new file and the old one, and remove the old one.
 
-    If another writer has put a file there since the last check, that file gets its name back. Where the file system cannot exchange names,
-    that file is lost, and so it is if the process is killed before the file has its name back. Raises OSError, ChangedError, and
-    RefusedError if a file of another writer had to get a name of its own; a command begins again only after ChangedError.
+    If another writer has put a file there since the last check, that file gets its name back. Where
+    the file system cannot exchange names, that file is lost, and so it is if the process is killed
+    before the file has its name back. Raises OSError, ChangedError, and RefusedError if a file of
+    another writer had to get a name of its own; a command begins again only after ChangedError.
     """
     try:
         system_calls.exchange(temporary, real)
@@ -179,7 +187,10 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
         if not leads_to(temporary, fd):
             kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
             os.rename(temporary, kept)
-            reason = f"several other processes replaced the file at the same time; {kept} is the file of one of them"
+            reason = (
+                f"several other processes replaced the file at the same time; {kept} is "
+                "the file of one of them"
+            )
             raise RefusedError(
                 reason, file=old.name, hint="compare both files, and run the command again"
             )
@@ -198,7 +209,8 @@ def give_new_name(temporary: str, target: str) -> None:
 
 
 def remove_stale_checksum(path: str) -> None:
-    """Remove the checksum that Hadoop wrote for the file's old bytes: Spark would fail to read the new ones."""
+    """Remove the checksum that Hadoop wrote for the file's old bytes: Spark would fail to read the
+    new ones."""
     folder, base = os.path.split(path)
     try:
         os.unlink(os.path.join(folder, f".{base}.crc"))
@@ -214,14 +226,16 @@ def sync_name(real: str, target: str) -> list[str]:
         sync_folder(os.path.dirname(real))
     except OSError as error:
         return [
-            f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}"
+            f"{target}: the new file is in place, but may not survive a power failure: "
+            f"{reason_of(error)}"
         ]
     return []
 
 
 @contextmanager
 def sole_writer(source: LocalSource) -> Iterator[None]:
-    """Hold the lock on the old file. A second writer that waits for the lock then finds another file at the path, and reports it."""
+    """Hold the lock on the old file. A second writer that waits for the lock then finds another
+    file at the path, and reports it."""
     fd = source._fd
     with ExitStack() as stack:
         try:
@@ -237,7 +251,8 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
                 if not os.path.samestat(os.fstat(fd), source._stat):
                     raise ChangedError.after_open(source.name) from None
         except OSError as error:
-            # The copy is made even if the file system has no locks or the file is read-only: it still replaces the file in one step.
+            # The copy is made even if the file system has no locks or the file is read-only: it
+            # still replaces the file in one step.
             if error.errno not in (
                 errno.ENOLCK,
                 errno.EOPNOTSUPP,
@@ -279,10 +294,12 @@ def _exists(target: str) -> RefusedError:
 
 
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
-    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about the ones that cannot be kept."""
+    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings
+    about the ones that cannot be kept."""
     losses = []
     fresh = os.fstat(fd)
-    # A folder with the setgid bit gives new files its own group instead of the group of the process.
+    # A folder with the setgid bit gives new files its own group instead of the group of the
+    # process.
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
             os.fchown(fd, status.st_uid, status.st_gid)
@@ -296,7 +313,8 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
         with suppress(OSError):
             attributes = [name for name in os.listxattr(source) if name not in _OF_CONTENT]
         if _ACCESS_LIST not in attributes:
-            # The new file inherits the folder's default list, which would take effect when the mode is set.
+            # The new file inherits the folder's default list, which would take effect when the mode
+            # is set.
             with suppress(OSError):
                 os.removexattr(fd, _ACCESS_LIST)
     keeps_list = None
@@ -314,24 +332,28 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     if mode != stat.S_IMODE(status.st_mode):
         losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
     if mode != stat.S_IMODE(fresh.st_mode):
-        # A copied access list has already set the mode; setting it again may change lists of other kinds.
+        # A copied access list has already set the mode; setting it again may change lists of other
+        # kinds.
         os.fchmod(fd, mode)
     return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
 
 
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
-    """Return the mode for a file with the owner and group of `new`, so that no user gets more access than before.
+    """Return the mode for a file with the owner and group of `new`, so that no user gets more
+    access than before.
 
     `keeps_list` is whether the old file's access list is kept, or None if it has none.
     """
     if new.st_uid != old.st_uid:
         mode &= ~stat.S_ISUID
     if new.st_gid != old.st_gid:
-        # Members of the old group now count as others, who must not get access that the group did not have.
+        # Members of the old group now count as others, who must not get access that the group did
+        # not have.
         denied_to_group = ~(mode >> 3) & stat.S_IRWXO
         mode &= ~(stat.S_ISGID | stat.S_IRWXG | denied_to_group)
     if keeps_list is False or (keeps_list and new.st_gid != old.st_gid):
-        # The group bits are the mask of the list, not the group's permissions: without the list, only the owner's bits are certain.
+        # The group bits are the mask of the list, not the group's permissions: without the list,
+        # only the owner's bits are certain.
         mode &= ~(stat.S_IRWXG | stat.S_IRWXO)
     return mode
 
@@ -340,11 +362,13 @@ def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: 
 def temporary_file(
     real: str, target: str, mode: int = PRIVATE, original: int | None = None
 ) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the path `real`, which has no links; yield its path and descriptor. Remove it unless it was renamed.
+    """Create a locked file beside the path `real`, which has no links; yield its path and
+    descriptor. Remove it unless it was renamed.
 
-    The file is empty, or a clone of the open file `original` where the system makes clones of files. The umask, or the folder's default
-    access list, reduces `mode` as for any new file. Temporary files of killed processes are removed first. Raises RefusedError about
-    `target` without permission to create a file there, and WriteError if creating it fails.
+    The file is empty, or a clone of the open file `original` where the system makes clones of
+    files. The umask, or the folder's default access list, reduces `mode` as for any new file.
+    Temporary files of killed processes are removed first. Raises RefusedError about `target`
+    without permission to create a file there, and WriteError if creating it fails.
     """
     sweep(*os.path.split(real))
     path = temporary_path(real)
@@ -382,7 +406,8 @@ def temporary_path(path: str) -> str:
 
 
 def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> int:
-    """Create a file, or a clone of an open one, locked so that no other process removes it; return its descriptor. Raises OSError."""
+    """Create a file, or a clone of an open one, locked so that no other process removes it; return
+    its descriptor. Raises OSError."""
     is_clone = original is not None and clone(original, path)
     try:
         fd = os.open(
@@ -411,8 +436,8 @@ def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> 
 def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
     """Let `sweep` list each folder once while the block runs, however many of its files change.
 
-    Files that other processes leave behind during this run are removed by the next run. A run of several blocks passes the same `listings`
-    to each, initially empty.
+    Files that other processes leave behind during this run are removed by the next run. A run of
+    several blocks passes the same `listings` to each, initially empty.
     """
     before = _listings.get()
     _listings.set({} if listings is None else listings)
@@ -423,10 +448,11 @@ def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[Non
 
 
 def sweep(folder: str, base: str | None = None) -> None:
-    """Remove the temporary files that killed processes left in a folder, those of its file `base` or of all.
+    """Remove the temporary files that killed processes left in a folder, those of its file `base`
+    or of all.
 
-    Files of living processes are locked and stay. In a shared folder, other users may give such a name to anything, so links are not
-    followed and FIFOs and devices are not opened.
+    Files of living processes are locked and stay. In a shared folder, other users may give such a
+    name to anything, so links are not followed and FIFOs and devices are not opened.
     """
     listings = _listings.get() if base is not None else None
     if listings is None or (names := listings.get(folder)) is None:
@@ -452,5 +478,6 @@ def sweep(folder: str, base: str | None = None) -> None:
 
 
 def _stem(base: str) -> str:
-    # A file name may have at most 255 bytes, and the target's name may use them all. The dot hides the file from Hadoop and Spark.
+    # A file name may have at most 255 bytes, and the target's name may use them all. The dot hides
+    # the file from Hadoop and Spark.
     return f".{os.fsencode(base)[:200].decode(errors='ignore')}."

@@ -1,4 +1,5 @@
-"""Dispatch by name: paths to the local file system, URLs to their services. All reads and writes by name pass through this module.
+"""Dispatch by name: paths to the local file system, URLs to their services. All reads and writes by
+name pass through this module.
 
 The modules for services are imported with the first URL, so paths do not pay for these imports.
 """
@@ -46,7 +47,8 @@ def is_url(name: str | os.PathLike[str]) -> bool:
 
 
 def open_source(name: Readable | FileIn) -> Source:
-    """Open a file. Raises UnreadableError if it is missing or cannot be opened, and UsageError if `name` cannot name a file."""
+    """Open a file. Raises UnreadableError if it is missing or cannot be opened, and UsageError if
+    `name` cannot name a file."""
     if not isinstance(name, str | bytes | os.PathLike):
         from sbbf_tool.storage.inputs import FileIn, OpenFileSource
 
@@ -81,7 +83,8 @@ def open_through(files: FileSystem, path: str) -> Source:
 
 
 def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
-    """Return the pyarrow file system that reads all of these files, and their paths in it. Raises UsageError if there is none."""
+    """Return the pyarrow file system that reads all of these files, and their paths in it. Raises
+    UsageError if there is none."""
     if any(map(is_url, names)):
         from sbbf_tool.storage.objects import arrow
 
@@ -94,7 +97,8 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
 def parquet_inputs(
     name: Readable, filesystem: FileSystemLike | None
 ) -> Iterator[Readable | FileIn]:
-    """Yield the Parquet files of a name as `parquet_files` does, in `filesystem` if one is given; an open file is its only file."""
+    """Yield the Parquet files of a name as `parquet_files` does, in `filesystem` if one is given;
+    an open file is its only file."""
     from sbbf_tool.storage.inputs import FileIn, find_input
 
     chosen = find_input(name, filesystem)
@@ -116,7 +120,8 @@ def parquet_inputs(
 
 
 def parquet_files(name: str) -> Iterator[str]:
-    """Yield the Parquet files of a name: the file itself, all files below a folder or prefix, or all matches of a glob.
+    """Yield the Parquet files of a name: the file itself, all files below a folder or prefix, or
+    all matches of a glob.
 
     Raises UnreadableError if there is no file.
     """
@@ -124,7 +129,8 @@ def parquet_files(name: str) -> Iterator[str]:
 
 
 def find_single_file(name: str) -> str | None:
-    """Return the path or URL of the one file that a name means; None for a folder, prefix or glob, or if only Hadoop can list the name."""
+    """Return the path or URL of the one file that a name means; None for a folder, prefix or glob,
+    or if only Hadoop can list the name."""
     if not is_url(name):
         path = local_path(name)
         return path if listing.is_one_file(path) else None
@@ -136,11 +142,13 @@ def find_single_file(name: str) -> str | None:
 
 
 LISTING_FORMATS = ("Delta", "Iceberg")
-"""The formats whose root means a table: engines take its files from its metadata, and from no listing."""
+"""The formats whose root means a table: engines take its files from its metadata, and from no
+listing."""
 
 
 def find_table_format(name: str) -> str | None:
-    """Return the format of the table whose root a name is, such as `Delta`; None for files, other folders and globs."""
+    """Return the format of the table whose root a name is, such as `Delta`; None for files, other
+    folders and globs."""
     if not is_url(name):
         path = local_path(name)
         return listing.format_of(path) if os.path.isdir(path) else None
@@ -152,7 +160,8 @@ def find_table_format(name: str) -> str | None:
 
 
 def entries(name: str) -> Iterator[listing.Entry]:
-    """Yield files as `parquet_files` does, and whether each is a link; also yield the links to folders."""
+    """Yield files as `parquet_files` does, and whether each is a link; also yield the links to
+    folders."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
@@ -161,7 +170,8 @@ def entries(name: str) -> Iterator[listing.Entry]:
 
 
 def size_and_time(name: str) -> tuple[int, float | None] | None:
-    """Return the present size of a file or object, and when it was written, in seconds since 1970; None if it does not exist."""
+    """Return the present size of a file or object, and when it was written, in seconds since 1970;
+    None if it does not exist."""
     if is_url(name):
         version = _find_version(name)
         return None if version is None else (version.size, version.time)
@@ -173,7 +183,8 @@ def size_and_time(name: str) -> tuple[int, float | None] | None:
 
 
 def is_listed_here(name: str) -> bool:
-    """Return whether `entries` can list this name; Hadoop lists HDFS and the schemes that this package does not support."""
+    """Return whether `entries` can list this name; Hadoop lists HDFS and the schemes that this
+    package does not support."""
     if not is_url(name):
         return True
     from sbbf_tool.storage.objects.store import parse_location
@@ -185,7 +196,8 @@ def is_listed_here(name: str) -> bool:
 
 
 def size_and_etag(name: str) -> tuple[int, str] | None:
-    """Return the size and the strong ETag of an object, in one request; None if it does not exist or has no such ETag."""
+    """Return the size and the strong ETag of an object, in one request; None if it does not exist
+    or has no such ETag."""
     version = _find_version(name)
     return (
         None
@@ -204,7 +216,8 @@ def _find_version(name: str) -> Version | None:
 
 
 class TableFinder:
-    """Finder of the table that a file belongs to. It lives for one call or one run, and looks at each folder and each prefix once.
+    """Finder of the table that a file belongs to. It lives for one call or one run, and looks at
+    each folder and each prefix once.
 
     Threads may share one.
     """
@@ -220,7 +233,8 @@ class TableFinder:
         return TableFinder, ()
 
     def managing_table(self, name: str) -> tuple[str, str] | None:
-        """Return table format and folder, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
+        """Return table format and folder, such as `("Delta", "/lake/orders")`; None for a file
+        outside tables."""
         if is_url(name):
             from sbbf_tool.storage.objects import listing as object_listing
 
@@ -243,7 +257,8 @@ class TableFinder:
         return table
 
     def spark_sink(self, name: str) -> str | None:
-        """Return the folder above a file into which a streaming query of Spark writes, and logs the sizes; None if there is none."""
+        """Return the folder above a file into which a streaming query of Spark writes, and logs the
+        sizes; None if there is none."""
         folder = os.path.dirname(name if is_url(name) else os.path.abspath(name))
         # Files of one folder wait for the first of them.
         with holding(self._locks[hash(folder) % _LOCKS]):
@@ -269,7 +284,8 @@ class TableFinder:
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
-    """Raise RefusedError if `target` cannot or must not be written, as far as this can be checked in advance.
+    """Raise RefusedError if `target` cannot or must not be written, as far as this can be checked
+    in advance.
 
     Unless a file is changed in place, the target must not exist, and must not be the source itself.
     """
@@ -305,7 +321,8 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
 
 def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> None:
-    """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as this can be checked in advance."""
+    """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as
+    this can be checked in advance."""
     if is_url(target):
         from sbbf_tool.storage.objects import stores
 
@@ -324,7 +341,10 @@ def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> 
         and os.geteuid() not in (old.st_uid, place.st_uid)
         and not _acts_as_any_owner()
     ):
-        message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
+        message = (
+            f"the file belongs to user {old.st_uid}, and its folder is sticky: only "
+            "its owner can replace it"
+        )
         raise RefusedError(
             message, file=target, hint=f"{local.OTHER_FOLDER}, or append to the file"
         )
@@ -348,7 +368,8 @@ def ensure_open_to_new_files(folder: str, target: str) -> None:
 
 
 def ensure_renames(target: str, known: str | None = None) -> str | None:
-    """Raise RefusedError or WriteError if a new file could not get the name of a local target, which is the last step of `replace`.
+    """Raise RefusedError or WriteError if a new file could not get the name of a local target,
+    which is the last step of `replace`.
 
     Return the folder of the target, which is not tried again if it is `known` from the call before.
     """
@@ -364,7 +385,10 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
             os.rename(temporary, other)
         except OSError as error:
             if error.errno in _NO_RENAME:
-                message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
+                message = (
+                    f"this file system cannot rename a file ({reason_of(error)}), by "
+                    "which sbbf replaces a file in one step"
+                )
                 raise RefusedError(
                     message,
                     file=target,
@@ -378,7 +402,8 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
-    """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary files if the target is remote."""
+    """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary
+    files if the target is remote."""
     from sbbf_tool.storage.spool import Spool
 
     if is_url(target):
@@ -389,7 +414,8 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
 
 
 def shares_blocks(name: str) -> bool:
-    """Return whether a copy of a local file, in the same folder, shares its blocks; False for objects, whose store copies them."""
+    """Return whether a copy of a local file, in the same folder, shares its blocks; False for
+    objects, whose store copies them."""
     if is_url(name):
         return False
     from sbbf_tool.storage.copying import has_reflinks
@@ -398,7 +424,8 @@ def shares_blocks(name: str) -> bool:
 
 
 def begin_copy(source: Source, target: str, count: int) -> AbstractContextManager[BegunCopy | None]:
-    """Return the context of the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    """Return the context of the copy that a thread makes of the first `count` bytes for `replace`;
+    None if this would not be faster."""
     return nullcontext() if is_url(target) else local.begin_copy(source, local_path(target), count)
 
 
@@ -410,7 +437,8 @@ def replace(
     verify: Callable[[Source], None],
     begun: BegunCopy | None = None,
 ) -> list[str]:
-    """Make `target` the first `keep` bytes of `source` followed by `pieces`: see `local.replace`."""
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`: see
+    `local.replace`."""
     ensure_can_change(target)
     if is_url(target):
         from sbbf_tool.storage.objects import stores
@@ -431,7 +459,8 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
 
 
 def sweep(name: str) -> None:
-    """Remove the files that killed commands left beside a local file. Stores do not list incomplete uploads."""
+    """Remove the files that killed commands left beside a local file. Stores do not list incomplete
+    uploads."""
     if not is_url(name):
         local.sweep(*os.path.split(os.path.realpath(_locate(name))))
 
@@ -448,12 +477,14 @@ def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | N
 
 
 def absolute(name: str) -> str:
-    """Return the absolute path; URLs are returned unchanged. Raises UnreadableError if the working folder no longer exists."""
+    """Return the absolute path; URLs are returned unchanged. Raises UnreadableError if the working
+    folder no longer exists."""
     return name if is_url(name) else os.path.abspath(_locate(name))
 
 
 def _locate(name: str | os.PathLike[str]) -> str:
-    """Return the absolute path of a path or `file://` URL. Raises UnreadableError if it is relative and there is no working folder."""
+    """Return the absolute path of a path or `file://` URL. Raises UnreadableError if it is relative
+    and there is no working folder."""
     path = local_path(name)
     if not os.path.isabs(path):
         ensure_working_folder(path)
@@ -473,7 +504,8 @@ def ensure_working_folder(path: str | None = None) -> None:
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
-    """Convert a path or `file:` URL to a path. Hadoop prints `file:/a b`, Spark `file:/a%20b`: what exists is meant."""
+    """Convert a path or `file:` URL to a path. Hadoop prints `file:/a b`, Spark `file:/a%20b`: what
+    exists is meant."""
     text = os.fsdecode(name)
     if not text:
         raise UsageError(

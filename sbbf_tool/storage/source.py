@@ -1,4 +1,5 @@
-"""Bytes to read: the interface of all sources, local files, and a planned file that is read as if it were already written.
+"""Bytes to read: the interface of all sources, local files, and a planned file that is read as if
+it were already written.
 
 `places.open_source` opens sources of two kinds, `LocalSource` and `ObjectSource`.
 """
@@ -34,7 +35,8 @@ _LARGEST_WINDOW = 8 << 20
 
 
 class Source(ABC):
-    """A file open for ranged reads, pinned to one version while it is open. Use as a context manager."""
+    """A file open for ranged reads, pinned to one version while it is open. Use as a context
+    manager."""
 
     name: str
     """The user's name for the file, without secrets."""
@@ -45,7 +47,8 @@ class Source(ABC):
     etag: str | None = None
     """Strong ETag of the open version of an object."""
     can_reopen: bool = True
-    """Whether `name` is a path or URL: then the file can be changed, and files beside it can be read."""
+    """Whether `name` is a path or URL: then the file can be changed, and files beside it can be
+    read."""
 
     @property
     def descriptor(self) -> int | None:
@@ -54,14 +57,16 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short or has changed."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too
+        short or has changed."""
 
     def read_up_to(self, offset: int, length: int) -> bytes:
         """Read `length` bytes from `offset`, or fewer at the end of the file."""
         return self.read(offset, max(0, min(length, self.size - offset)))
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:  # noqa: B027  local files need no prefetching
-        """Announce ranges (offset and length) to read later: remote sources join near ranges and fetch them concurrently.
+        """Announce ranges (offset and length) to read later: remote sources join near ranges and
+        fetch them concurrently.
 
         Local files do nothing, because reads are cheap and the kernel reads ahead.
         """
@@ -94,7 +99,8 @@ def ensure_within(source: Source, offset: int, length: int) -> None:
     """Raise UnreadableError if the range extends beyond the file."""
     if offset < 0 or length < 0 or offset + length > source.size:
         raise UnreadableError(
-            f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}",
+            f"bytes {offset:,} to {offset + length:,} are outside the file, which has "
+            f"{source.size:,}",
             file=source.name,
         )
 
@@ -134,7 +140,8 @@ class LocalSource(Source):
             self._fd = -1
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too
+        short."""
         ensure_within(self, offset, length)
         try:
             data = read_all(self._fd, length, offset)
@@ -152,14 +159,16 @@ class LocalSource(Source):
         return data
 
     def open_arrow(self) -> NativeFile:
-        """Open an independent pyarrow stream over the same open file, even if its path now names another."""
+        """Open an independent pyarrow stream over the same open file, even if its path now names
+        another."""
         import pyarrow
 
         link = f"/proc/self/fd/{self._fd}"
         return pyarrow.OSFile(link if os.path.exists(link) else self.name)
 
     def is_unchanged(self) -> bool:
-        """Return whether path and open file are unchanged: inode, size, modification time (mtime) and change time (ctime)."""
+        """Return whether path and open file are unchanged: inode, size, modification time (mtime)
+        and change time (ctime)."""
         try:
             now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
         except OSError:
@@ -167,7 +176,8 @@ class LocalSource(Source):
         return now == (_identity(self._stat),) * 2
 
     def is_file_of(self, status: os.stat_result) -> bool:
-        """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
+        """Return whether a status is that of the open file and its content is unchanged, whatever
+        its name is: a rename changes ctime."""
         return (
             os.path.samestat(status, os.fstat(self._fd))
             and _identity(status)[2:4] == _identity(self._stat)[2:4]
@@ -220,7 +230,8 @@ def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
 
 
 class PlannedSource(Source):
-    """The first `keep` bytes of a source followed by `pieces`: a file that is verified before it is written.
+    """The first `keep` bytes of a source followed by `pieces`: a file that is verified before it is
+    written.
 
     Closing it does not close the source.
     """
@@ -272,8 +283,8 @@ class PlannedSource(Source):
 class Stream(io.RawIOBase):
     """A source as a Python file.
 
-    Sequential reads use growing windows and prefetch the next one where the store allows it. Read-ahead never exceeds the bytes read so
-    far.
+    Sequential reads use growing windows and prefetch the next one where the store allows it.
+    Read-ahead never exceeds the bytes read so far.
     """
 
     def __init__(self, source: Source) -> None:

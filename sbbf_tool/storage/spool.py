@@ -1,7 +1,8 @@
-"""Bytes of a file that is not written yet: a few in memory, more in a temporary file without a name.
+"""Bytes of a file that is not written yet: a few in memory, more in a temporary file without a
+name.
 
-So memory holds a single filter, however many are built. The temporary file disappears when its process ends for any reason; only its owner
-can read it.
+So memory holds a single filter, however many are built. The temporary file disappears when its
+process ends for any reason; only its owner can read it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 class Spool:
     """Bytes that several threads append and read again. Use as a context manager.
 
-    The temporary file is in the folder of the file `beside`. `copies` is how many times the bytes are on that disk in the end: 2 if they
-    are copied from the spool to a file on it. If `keeps` is False, the bytes are only counted and cannot be read.
+    The temporary file is in the folder of the file `beside`. `copies` is how many times the bytes
+    are on that disk in the end: 2 if they are copied from the spool to a file on it. If `keeps` is
+    False, the bytes are only counted and cannot be read.
     """
 
     MEMORY_BYTES = 8 << 20
@@ -56,7 +58,8 @@ class Spool:
                 os.close(fd)
 
     def ensure_room(self, num_bytes: int) -> None:
-        """Raise RefusedError if the disk reports too little free space for this many bytes; a few bytes are not checked."""
+        """Raise RefusedError if the disk reports too little free space for this many bytes; a few
+        bytes are not checked."""
         if num_bytes <= self.MEMORY_BYTES:
             return
         try:
@@ -68,12 +71,14 @@ class Spool:
         if disk.f_blocks and free_bytes < required_bytes:
             note = ", which are on disk twice while the file is written" if self._copies > 1 else ""
             raise RefusedError(
-                f"the filters take {num_bytes:,} bytes{note}, but {self._folder} has only {free_bytes:,} bytes free",
+                f"the filters take {num_bytes:,} bytes{note}, but {self._folder} has only "
+                f"{free_bytes:,} bytes free",
                 hint="choose fewer columns or smaller filters, or free space",
             )
 
     def append(self, data: Bytes) -> SourceRange:
-        """Append these bytes; return their range. Raises WriteError, and RefusedError without permission."""
+        """Append these bytes; return their range. Raises WriteError, and RefusedError without
+        permission."""
         length = len(data)
         with self._lock:
             start, self.size = self.size, self.size + length

@@ -1,7 +1,9 @@
-"""Calls of the operating system that differ between Linux, macOS and Windows, locks, memory, and the text of errors.
+"""Calls of the operating system that differ between Linux, macOS and Windows, locks, memory, and
+the text of errors.
 
-Locks are taken with flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
-Windows has no `flock`, and cannot rename or remove a file that is open. So sbbf only reads there, and refuses to change files.
+Locks are taken with flock(2). NFS turns them into byte-range locks, and gives an exclusive lock
+only to a writable descriptor. Windows has no `flock`, and cannot rename or remove a file that is
+open. So sbbf only reads there, and refuses to change files.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 READ = os.O_RDONLY | NO_WAIT
 
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors that mean that the process has no permission to write; other errors mean that the write failed."""
+"""Errors that mean that the process has no permission to write; other errors mean that the write
+failed."""
 NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 """Errors of file systems that cannot exchange two names, such as NFS and FAT."""
 _IS_MACOS = sys.platform == "darwin"
@@ -48,7 +51,10 @@ _seeking = Lock()
 def ensure_can_change(target: str) -> None:
     """Raise RefusedError on a system where sbbf only reads."""
     if not CAN_CHANGE:
-        message = f"sbbf does not change files on {'Windows' if os.name == 'nt' or sys.platform == 'win32' else 'this system'}"
+        message = (
+            "sbbf does not change files on "
+            f"{'Windows' if os.name == 'nt' or sys.platform == 'win32' else 'this system'}"
+        )
         reason = "which has no file locks of the kind that it needs"
         raise RefusedError(
             f"{message}, {reason}", file=target, hint="run the command on Linux or macOS, or in WSL"
@@ -56,7 +62,8 @@ def ensure_can_change(target: str) -> None:
 
 
 def lock_exclusively(fd: int) -> None:
-    """Take the exclusive lock of an open file. Raises BlockingIOError if another process has a lock, and OSError."""
+    """Take the exclusive lock of an open file. Raises BlockingIOError if another process has a
+    lock, and OSError."""
     assert fcntl is not None
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -69,8 +76,8 @@ def unlock(fd: int) -> None:
 def sync(fd: int) -> None:
     """Write the bytes of an open file to the disk, as `fsync` does. Raises OSError.
 
-    On macOS, `fsync` only moves them to the cache of the disk, which loses them without power; F_FULLFSYNC writes them to the disk.
-    File systems of other machines may not support it.
+    On macOS, `fsync` only moves them to the cache of the disk, which loses them without power;
+    F_FULLFSYNC writes them to the disk. File systems of other machines may not support it.
     """
     with waiting():
         if fcntl is not None and _FULL_SYNC is not None:
@@ -116,12 +123,14 @@ def read_all(fd: int, length: int, offset: int) -> bytes:
 
 
 def user_id() -> int:
-    """Return the number of the effective user; 0, to which all files belong, on a system without such numbers."""
+    """Return the number of the effective user; 0, to which all files belong, on a system without
+    such numbers."""
     return os.geteuid() if HAS_USERS else 0
 
 
 def exchange(first: str, second: str) -> None:
-    """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the system or the file system cannot."""
+    """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the
+    system or the file system cannot."""
     # The C library of Alpine Linux has no such function.
     call = _find_function("renameatx_np" if _IS_MACOS else "renameat2")
     if (
@@ -135,7 +144,8 @@ def exchange(first: str, second: str) -> None:
 
 
 def clone(source: int, path: str) -> bool:
-    """Make `path`, which does not exist, a clone of an open file, with its attributes; return whether the file system could.
+    """Make `path`, which does not exist, a clone of an open file, with its attributes; return
+    whether the file system could.
 
     Only APFS can. The clone belongs to this user.
     """
@@ -145,14 +155,16 @@ def clone(source: int, path: str) -> bool:
 
 @cache
 def _find_function(name: str) -> Callable[..., int] | None:
-    """Return a function of the C library that Python does not offer; None if it has none of this name."""
+    """Return a function of the C library that Python does not offer; None if it has none of this
+    name."""
     import ctypes  # takes milliseconds, which commands that read need not spend
 
     return getattr(ctypes.CDLL(None, use_errno=True), name, None)
 
 
 def open_to_change(path: str, flags: int = 0) -> int:
-    """Open the regular file of this name for reading and writing, without following a link or waiting for a FIFO. Raises OSError."""
+    """Open the regular file of this name for reading and writing, without following a link or
+    waiting for a FIFO. Raises OSError."""
     fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW | flags)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
@@ -163,8 +175,8 @@ def open_to_change(path: str, flags: int = 0) -> int:
 def lock(fd: int, name: str, work: str) -> None:
     """Take the exclusive lock of a file.
 
-    Raises ChangedError with the `work` of the process that has the lock, and OSError if the file system does not support locks on this
-    descriptor.
+    Raises ChangedError with the `work` of the process that has the lock, and OSError if the file
+    system does not support locks on this descriptor.
     """
     try:
         lock_exclusively(fd)
@@ -177,7 +189,8 @@ def lock(fd: int, name: str, work: str) -> None:
 
 
 def is_locked(fd: int) -> bool:
-    """Return whether another process has the exclusive lock; False if the system or the file system has no locks."""
+    """Return whether another process has the exclusive lock; False if the system or the file system
+    has no locks."""
     try:
         if fcntl is not None:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -206,14 +219,16 @@ def is_open_file(status: os.stat_result, fd: int) -> bool:
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """Return the system's text for an error, without number and path; a ValueError is that of a name with a null byte."""
+    """Return the system's text for an error, without number and path; a ValueError is that of a
+    name with a null byte."""
     if isinstance(error, ValueError):
         return f"no file can have this name ({error})"
     return (error.strerror or type(error).__name__).lower()
 
 
 def close(fd: int) -> None:
-    """Close a descriptor and ignore errors: it was only read from, or `fsync` has already written its bytes to disk."""
+    """Close a descriptor and ignore errors: it was only read from, or `fsync` has already written
+    its bytes to disk."""
     with suppress(OSError):
         os.close(fd)
 
@@ -225,7 +240,8 @@ _UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
 
 
 def memory_bytes() -> int:
-    """Return the memory that this process may use: that of the machine, or the limit of its control group (cgroup v1 or v2)."""
+    """Return the memory that this process may use: that of the machine, or the limit of its control
+    group (cgroup v1 or v2)."""
     return min([_machine_bytes(), *_limits()])
 
 
@@ -237,7 +253,8 @@ def _machine_bytes() -> int:
 
 
 def _limits() -> Iterator[int]:
-    """Yield the limits of the control group and of all groups above it, as far as this process can read them."""
+    """Yield the limits of the control group and of all groups above it, as far as this process can
+    read them."""
     for path in _limit_files():
         try:
             with open(path, encoding="ascii") as stream:

@@ -1,8 +1,11 @@
-"""Threads that wait for stores: they take turns to compute, stop when their run is interrupted, and never keep the process from ending.
+"""Threads that wait for stores: they take turns to compute, stop when their run is interrupted, and
+never keep the process from ending.
 
-turns       a thread that waits for a request gives its turn to another one: so requests are in flight whatever the number of workers is,
+turns       a thread that waits for a request gives its turn to another one: so requests are in
+flight whatever the number of workers is,
             and no more threads compute than there are workers
-stop        a run that ends early stops its threads before their next request; a thread whose request does not return is abandoned
+stop        a run that ends early stops its threads before their next request; a thread whose
+request does not return is abandoned
 """
 
 from __future__ import annotations
@@ -20,14 +23,16 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 STOP_SECONDS = 1.0
-"""How long a run that ends early waits for its threads, so that a command ends within two seconds."""
+"""How long a run that ends early waits for its threads, so that a command ends within two
+seconds."""
 _CLEANUP_SECONDS = 0.7
 _CLEANUPS_IN_FLIGHT = 8
 _POLL_SECONDS = 0.05
 
 
 class StoppedError(BaseException):
-    """The run of this thread ended early. No handler of ordinary errors may take it for the failure of a file."""
+    """The run of this thread ended early. No handler of ordinary errors may take it for the failure
+    of a file."""
 
 
 class Stop:
@@ -47,7 +52,8 @@ class Stop:
 
     @contextmanager
     def cleaning_up(self, cleanup: Callable[[], object]) -> Iterator[None]:
-        """Call `cleanup` if the run ends early while this thread, which then is abandoned, is still in the block."""
+        """Call `cleanup` if the run ends early while this thread, which then is abandoned, is still
+        in the block."""
         if self._run is not None:
             with self._run.cleaning_up(cleanup):
                 yield
@@ -82,7 +88,8 @@ _STOP: ContextVar[Stop | None] = ContextVar("stop", default=None)
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Yield the stop of all work that is started in this block; it is set if an exception ends the block."""
+    """Yield the stop of all work that is started in this block; it is set if an exception ends the
+    block."""
     stop = Stop(_STOP.get())
     token = _STOP.set(stop)
     try:
@@ -95,7 +102,8 @@ def stoppable() -> Iterator[Stop]:
 
 
 def cleaning_up(cleanup: Callable[[], object]) -> AbstractContextManager[None]:
-    """Call `cleanup` if the run of this thread ends early while the thread is in the block and does not return."""
+    """Call `cleanup` if the run of this thread ends early while the thread is in the block and does
+    not return."""
     stop = _STOP.get()
     return nullcontext() if stop is None else stop.cleaning_up(cleanup)
 
@@ -108,14 +116,16 @@ def ensure_running() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Wait for so many seconds. Raises StoppedError as soon as the run of this thread ends early."""
+    """Wait for so many seconds. Raises StoppedError as soon as the run of this thread ends
+    early."""
     (_STOP.get() or Stop()).wait(seconds)
 
 
 def result_of(future: Future[Answer]) -> Answer:
     """Wait for a result. Raises StoppedError as soon as the run of this thread ends early.
 
-    The system may give a signal to any thread, but only the main thread handles it, and only if it does not wait for long.
+    The system may give a signal to any thread, but only the main thread handles it, and only if it
+    does not wait for long.
     """
     while True:
         try:
@@ -152,7 +162,8 @@ class Turns:
         try:
             yield
         finally:
-            # Also after a stop, because `turn` releases it: other threads then end soon, and release theirs.
+            # Also after a stop, because `turn` releases it: other threads then end soon, and
+            # release theirs.
             self._free.acquire()
             _THREAD.turns = self
 
@@ -177,7 +188,8 @@ def waiting() -> Iterator[None]:
 
 @contextmanager
 def holding(lock: threading.Lock) -> Iterator[None]:
-    """Hold a lock whose holder may wait for requests: while this thread waits for the lock, another one has its turn."""
+    """Hold a lock whose holder may wait for requests: while this thread waits for the lock, another
+    one has its turn."""
     with waiting():
         lock.acquire()
     try:
@@ -187,7 +199,8 @@ def holding(lock: threading.Lock) -> Iterator[None]:
 
 
 class DaemonThreads:
-    """A pool of at most `count` daemon threads: unlike those of concurrent.futures, the process ends without waiting for them."""
+    """A pool of at most `count` daemon threads: unlike those of concurrent.futures, the process
+    ends without waiting for them."""
 
     def __init__(self, count: int, name: str) -> None:
         from queue import SimpleQueue
@@ -217,7 +230,8 @@ class DaemonThreads:
         return future
 
     def close(self, seconds: float | None = None) -> None:
-        """End the threads after the tasks that were submitted; wait for them at most so many seconds."""
+        """End the threads after the tasks that were submitted; wait for them at most so many
+        seconds."""
         for _ in self._threads:
             self._tasks.put(None)
         end = None if seconds is None else time.monotonic() + seconds

@@ -1,7 +1,8 @@
-"""Files that this package creates itself, such as reports and plans: each is written in one step and synced to disk.
+"""Files that this package creates itself, such as reports and plans: each is written in one step
+and synced to disk.
 
-At every moment the name refers to the complete old file or the complete new one. If the disk is full or the process is killed, the old file
-stays.
+At every moment the name refers to the complete old file or the complete new one. If the disk is
+full or the process is killed, the old file stays.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def write_whole(
 ) -> Iterator[io.FileIO]:
     """Yield an open binary file that becomes `path` when the block ends without an error.
 
-    With `overwrite`, an existing file is replaced; the new file gets the owner and mode of the old one, unless `mode` is given. A link of
-    this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file exists, is a link
-    of another user, or must not be written) and WriteError.
+    With `overwrite`, an existing file is replaced; the new file gets the owner and mode of the old
+    one, unless `mode` is given. A link of this user or root is followed, and a device, or a FIFO
+    that has a reader, is written to. Raises RefusedError (the file exists, is a link of another
+    user, or must not be written) and WriteError.
     """
     name = os.fsdecode(path)
     try:
@@ -68,7 +70,8 @@ def write_whole(
         if old is not None and (
             not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))
         ):
-            # /dev/stdout may lead to a file: renaming another file over it would lose its earlier content.
+            # /dev/stdout may lead to a file: renaming another file over it would lose its earlier
+            # content.
             with _Unbuffered(
                 _open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb"
             ) as stream:
@@ -98,7 +101,8 @@ def write_whole(
 
 @contextmanager
 def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
-    """Write a file as `write_whole` does, without locks, and close it before it gets its name: Windows renames no open file."""
+    """Write a file as `write_whole` does, without locks, and close it before it gets its name:
+    Windows renames no open file."""
     if os.path.exists(name) and not overwrite:
         raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
     temporary = temporary_path(os.path.abspath(name))
@@ -113,14 +117,16 @@ def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
 
 
 class _Unbuffered(io.FileIO):
-    """A file that writes without a buffer: a forked process would inherit the buffer and write it again."""
+    """A file that writes without a buffer: a forked process would inherit the buffer and write it
+    again."""
 
     _is_dropped = False
 
     def drop(self) -> None:
         """Ignore what is written from now on.
 
-        pyarrow ends a file when its writer is deleted, and by then the descriptor may be that of another file.
+        pyarrow ends a file when its writer is deleted, and by then the descriptor may be that of
+        another file.
         """
         self._is_dropped = True
 
@@ -131,7 +137,8 @@ class _Unbuffered(io.FileIO):
 
 
 def _open_fifo(name: str) -> int:
-    """Open a FIFO as soon as a process reads it. Raises OSError, also if no process does within the time limit."""
+    """Open a FIFO as soon as a process reads it. Raises OSError, also if no process does within the
+    time limit."""
     deadline = time.monotonic() + _READER_SECONDS
     while True:
         try:
@@ -148,7 +155,8 @@ def _open_fifo(name: str) -> int:
 
 
 def ensure_own_link(name: str) -> None:
-    """Raise RefusedError if a path is a link of another user: it may lead to any file that this user may write."""
+    """Raise RefusedError if a path is a link of another user: it may lead to any file that this
+    user may write."""
     try:
         status = os.lstat(name)
     except FileNotFoundError:
@@ -165,7 +173,8 @@ def _carry_over(old: str, fd: int) -> None:
     try:
         source = os.open(old, READ)
     except OSError:
-        # This user may not read the old file, so its attributes cannot be copied: only the owner gets access to the new one.
+        # This user may not read the old file, so its attributes cannot be copied: only the owner
+        # gets access to the new one.
         os.fchmod(fd, stat.S_IRUSR | stat.S_IWUSR)
         return
     try:
@@ -175,7 +184,8 @@ def _carry_over(old: str, fd: int) -> None:
 
 
 def find_writer(path: str | os.PathLike[str]) -> str | None:
-    """Return the users other than this one and root who may change a file or a folder, such as `every user`; None if there are none."""
+    """Return the users other than this one and root who may change a file or a folder, such as
+    `every user`; None if there are none."""
     if not HAS_USERS:
         return None
     try:

@@ -1,4 +1,5 @@
-"""The verbs: what `sbbf` can do with a file, one module each, and what they have in common. Their classes can be imported from here."""
+"""The verbs: what `sbbf` can do with a file, one module each, and what they have in common. Their
+classes can be imported from here."""
 
 from sbbf_tool.exports import exports
 

@@ -1,9 +1,11 @@
 """`add_filters`: add Bloom filters to columns of an existing file without changing a data page.
 
-choose   select the column chunks, and find what prevents the change
-build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the target FPP; query it
+choose   select the column chunks, and find what prevents the change build    read each chunk's
+values once; insert their hashes into a filter large enough for all of them; fold it to the target
+FPP; query it
          for every value
-publish  write the old file, the filters and the new footer to a temporary file, or with `append` filters and footer to the end of the file
+publish  write the old file, the filters and the new footer to a temporary file, or with `append`
+filters and footer to the end of the file
          itself; read back the footer, headers, bitsets, and the pages that the filters were verified against
 rename   replace the file as the last step
 """
@@ -47,26 +49,34 @@ class AddReport(ChangeReport):
 
     filters: tuple[BuiltFilter, ...]
     skipped: int
-    """Column chunks that already had a filter and keep it, whether or not it satisfies the request."""
+    """Column chunks that already had a filter and keep it, whether or not it satisfies the
+    request."""
     data_bytes_read: int
-    """Bytes of the chunks that were read to build the filters; data pages that refer to a dictionary count only with their headers."""
+    """Bytes of the chunks that were read to build the filters; data pages that refer to a
+    dictionary count only with their headers."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover
+    the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
     weaker: int = 0
-    """Of the skipped column chunks, those with a measured false-positive rate above 1.25 x the target."""
+    """Of the skipped column chunks, those with a measured false-positive rate above 1.25 x the
+    target."""
     too_large: int = 0
-    """Of the skipped column chunks, those with a filter of more than 4 x the size that its values need, or above the limit."""
+    """Of the skipped column chunks, those with a filter of more than 4 x the size that its values
+    need, or above the limit."""
     broken: int = 0
-    """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
+    """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a
+    draft, or without the values."""
     without_values: int = 0
-    """Column chunks that get no filter, because the footer shows that they have no row, or only nulls."""
+    """Column chunks that get no filter, because the footer shows that they have no row, or only
+    nulls."""
     harms: tuple[str, ...] = ()
-    """What engines make of filters on such a column, if they lose rows or fail; `warnings` says it too, and `check` warns of it."""
+    """What engines make of filters on such a column, if they lose rows or fail; `warnings` says it
+    too, and `check` warns of it."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
     """Filters that were left out because they would exclude hardly any value."""
     planned_filters: int = 0
@@ -76,10 +86,11 @@ class AddReport(ChangeReport):
     data_bytes: int = 0
     """Compressed bytes of the column chunks whose filters are built."""
     undo: Fix | None = None
-    """The change that restores the old file, byte for byte; None if there is none, or if the file was not changed in place."""
+    """The change that restores the old file, byte for byte; None if there is none, or if the file
+    was not changed in place."""
     leftover_bytes: int = 0
-    """Bytes of earlier changes by this package that the new file still has, but no longer needs: `append` leaves them, the next copy drops
-    them.
+    """Bytes of earlier changes by this package that the new file still has, but no longer needs:
+    `append` leaves them, the next copy drops them.
     """
 
     @property
@@ -118,13 +129,16 @@ def _as_spec(spec: FilterSpec | Iterable[str]) -> FilterSpec:
 class AddFilter(ChangingVerb[AddReport]):
     """Add the filters of `spec` that a file lacks to each of its row groups.
 
-    The size of a filter follows from its values, or from the spec's `ndv`. An encrypted column gets an encrypted filter, which needs the
-    keys of the column and of the footer. A chunk that has a filter is skipped and counted, with `weaker`, `too_large` and `broken` filters
-    apart; `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, the output is an exact copy. A dry run
-    reads the footer and existing filters, and reports how many filters would be built.
+    The size of a filter follows from its values, or from the spec's `ndv`. An encrypted column gets
+    an encrypted filter, which needs the keys of the column and of the footer. A chunk that has a
+    filter is skipped and counted, with `weaker`, `too_large` and `broken` filters apart;
+    `rebuild="weak"` rebuilds exactly these, `rebuild="all"` all. If there is nothing to add, the
+    output is an exact copy. A dry run reads the footer and existing filters, and reports how many
+    filters would be built.
 
-    A filter is left out if its measured FPP is above 0.5 and above ten times the target: `saturated_filters` of the report lists it, and
-    RefusedError is raised if no other filter is to be added, unless the edit forces it.
+    A filter is left out if its measured FPP is above 0.5 and above ten times the target:
+    `saturated_filters` of the report lists it, and RefusedError is raised if no other filter is to
+    be added, unless the edit forces it.
     """
 
     name = "add-filter"
@@ -171,7 +185,8 @@ class AddFilter(ChangingVerb[AddReport]):
             *engine_warnings(file.footer, {column for _, column in chunks}, self.engine_names),
         ]
         patch = change.patch()
-        # Nothing restores more than the old footer, nor an encrypted one, which has other bytes each time.
+        # Nothing restores more than the old footer, nor an encrypted one, which has other bytes
+        # each time.
         drops_old_bytes = patch.keep < (
             file.footer.start if file.footer.cipher is None else file.footer.end
         )
@@ -237,9 +252,11 @@ def add_filters(
     max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> AddReport:
-    """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`; see `AddFilter`, and `Edit` for options.
+    """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`;
+    see `AddFilter`, and `Edit` for options.
 
-    `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or one per column).
+    `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or
+    one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
     return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild, engine_names)(
@@ -248,7 +265,8 @@ def add_filters(
 
 
 def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
-    """Return the removal of all filters of these columns, whose indexes are given; None if the footer before has any of them."""
+    """Return the removal of all filters of these columns, whose indexes are given; None if the
+    footer before has any of them."""
     old_places = (
         before.chunk_meta(row_group, column).stated_filter
         for row_group in range(before.num_row_groups)
@@ -270,13 +288,15 @@ def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Foote
 
 
 _NEGLIGIBLE_BYTES = 64 << 10
-"""If the filters of a column have at most this many bytes, no warning compares them with the bytes of the data."""
+"""If the filters of a column have at most this many bytes, no warning compares them with the bytes
+of the data."""
 
 
 def _fpp_warnings(
     file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, SpooledFilter]
 ) -> Iterator[str]:
-    """Yield warnings about the columns whose filters miss the target FPP, with the limit on their size."""
+    """Yield warnings about the columns whose filters miss the target FPP, with the limit on their
+    size."""
     worst: dict[int, tuple[ChunkKey, SpooledFilter]] = {}
     for key, spooled_filter in filters.items():
         if key[1] not in worst or spooled_filter.fpp > worst[key[1]][1].fpp:
@@ -291,7 +311,10 @@ def _fpp_warnings(
             warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
         elif size.ndv is not None:
             ndv = spooled_filter.estimated_ndv
-            warning += f", because the size is for {size.ndv:,} distinct values{'' if isinf(ndv) else f', not about {round(ndv):,}'}"
+            warning += (
+                f", because the size is for {size.ndv:,} distinct "
+                f"values{'' if isinf(ndv) else f', not about {round(ndv):,}'}"
+            )
         yield warning
 
 
@@ -305,14 +328,20 @@ def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter])
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name
-            sizes = f"column {name}: its filters take {filter_bytes:,} bytes, more than its data ({data_bytes:,} bytes)"
+            sizes = (
+                f"column {name}: its filters take {filter_bytes:,} bytes, more than its "
+                f"data ({data_bytes:,} bytes)"
+            )
             yield f"{sizes}; allow a higher false-positive rate, or leave the column out"
 
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
     for index in sorted({column for _, column in keys}):
         if doubt := file.footer.columns[index].doubt:
-            yield f"column {file.footer.columns[index].name}: {doubt}; readers may refuse the column, and `probe` cannot look up its values"
+            yield (
+                f"column {file.footer.columns[index].name}: {doubt}; readers may refuse "
+                "the column, and `probe` cannot look up its values"
+            )
 
 
 def _harms(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:

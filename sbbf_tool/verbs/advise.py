@@ -1,8 +1,10 @@
-"""`advise`: recommend which columns deserve a filter, at what size, and estimate what it would save.
+"""`advise`: recommend which columns deserve a filter, at what size, and estimate what it would
+save.
 
-survey   read the footer, dictionary page headers and filters of every file, and add up the exact numbers in them
-sample   read two row groups per column of a few random files: count distinct values, and the values that both row groups hold
-judge    give each column a verdict and a reason; the expected queries determine which columns are queried and how often min and max suffice
+survey   read the footer, dictionary page headers and filters of every file, and add up the exact
+numbers in them sample   read two row groups per column of a few random files: count distinct
+values, and the values that both row groups hold judge    give each column a verdict and a reason;
+the expected queries determine which columns are queried and how often min and max suffice
 """
 
 from __future__ import annotations
@@ -76,15 +78,18 @@ class ColumnAdvice(Frozen):
     row_group_bytes: int
     """Compressed bytes of all columns of these row groups."""
     ndv: float | None
-    """Distinct values in the row group that has the most; None if they were not counted, because the verdict does not depend on them."""
+    """Distinct values in the row group that has the most; None if they were not counted, because
+    the verdict does not depend on them."""
     ndv_is_exact: bool
     ndv_source: str | None
     dictionary_encoded: int
     """Row groups in which all pages of the column are dictionary-encoded."""
     after_statistics: float
-    """Row groups that remain after min and max, on average for the given queries or, without any, for a value in a row group's range."""
+    """Row groups that remain after min and max, on average for the given queries or, without any,
+    for a value in a row group's range."""
     row_groups_with_value: float | None
-    """Number of these row groups that hold the value, if it is present; estimated from the samples."""
+    """Number of these row groups that hold the value, if it is present; estimated from the
+    samples."""
     filters: int
     filter_bytes: int
     mean_fpp: float | None
@@ -95,7 +100,8 @@ class ColumnAdvice(Frozen):
     skipped_if_absent: int
     """Bytes of row groups that a query for one absent value skips on average with filters."""
     skipped_if_present: int | None
-    """The same for a present value; None if the number of row groups that hold the value is unknown."""
+    """The same for a present value; None if the number of row groups that hold the value is
+    unknown."""
 
 
 class QueryAdvice(Frozen):
@@ -105,11 +111,13 @@ class QueryAdvice(Frozen):
     row_groups: int
     after_statistics: int
     after_dictionary: int
-    """Row groups that remain after min, max and dictionaries, for query engines that use dictionaries."""
+    """Row groups that remain after min, max and dictionaries, for query engines that use
+    dictionaries."""
     after_filters: int
     """Row groups that remain after min, max and the existing filters."""
     after_advice: float
-    """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
+    """The same with the advised filters added, on average; row groups without a dictionary are
+    assumed not to hold the values."""
 
 
 class ColumnSizes(Frozen):
@@ -118,7 +126,8 @@ class ColumnSizes(Frozen):
     column: str
     sizes: tuple[FoldedSize, ...]
     bytes_at_target: int
-    """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive rate, if any does."""
+    """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive
+    rate, if any does."""
 
 
 class AdviceReport(Tabular):
@@ -161,13 +170,16 @@ def _as_queries(queries: Iterable[str | Query]) -> tuple[Query, ...]:
 
 
 class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
-    """Recommend which columns of all files together deserve a filter: survey each file, then read data of a few row groups.
+    """Recommend which columns of all files together deserve a filter: survey each file, then read
+    data of a few row groups.
 
-    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without queries, a query for one value is
-    assumed for every column, except for those whose type is seldom queried by equality, such as floating-point measures: these are left
-    out unless `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all known ones).
-    `emit` names a writer, such as `spark`, whose settings the report then has. Files that cannot be read are listed in the report; if there
-    is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file has).
+    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without
+    queries, a query for one value is assumed for every column, except for those whose type is
+    seldom queried by equality, such as floating-point measures: these are left out unless
+    `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all
+    known ones). `emit` names a writer, such as `spark`, whose settings the report then has. Files
+    that cannot be read are listed in the report; if there is only one file, UnreadableError is
+    raised instead. Raises UsageError (an invalid query, a column that no file has).
     """
 
     name = "advise"
@@ -295,7 +307,8 @@ def advise_open(
     given: Given,
     jobs: int | None = None,
 ) -> AdviceReport:
-    """Advise on open files, or on files of a file system object, in this process. The report has no fix for files without a name."""
+    """Advise on open files, or on files of a file system object, in this process. The report has no
+    fix for files without a name."""
     unnamed: dict[str, Readable | FileIn] = {}
 
     def rows() -> Iterator[Row[PickledSurvey]]:
@@ -317,7 +330,8 @@ def advise_open(
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
-    """Return a name for a file that cannot be opened by name, unique in `unnamed`, and add the file there."""
+    """Return a name for a file that cannot be opened by name, unique in `unnamed`, and add the file
+    there."""
     name = file.path if isinstance(file, FileIn) else name_of(file)
     label = name if name not in unnamed else f"{name} {len(unnamed) + 1}"
     unnamed[label] = file
@@ -327,7 +341,8 @@ def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> st
 def _request(
     patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float
 ) -> Request:
-    """Return the filters that new files should get: those that are advised, and those that are kept."""
+    """Return the filters that new files should get: those that are advised, and those that are
+    kept."""
     filtered: dict[str, FilteredColumn] = {}
     for key, column in columns.items():
         totals, ndv = summary.totals[key], column.ndv or 1.0
@@ -379,11 +394,13 @@ def build_fix(
     fpp: float,
     keys: str | None,
 ) -> Fix | None:
-    """Return the change that adds the advised filters; None if no filter is advised. `keys` is a path."""
+    """Return the change that adds the advised filters; None if no filter is advised. `keys` is a
+    path."""
     additions = {key: column.column for key, column in columns.items() if column.verdict == ADD}
     if not additions:
         return None
-    # If row groups merely lack filters, sound filters are kept: a run over new files must not rebuild the filters of all others.
+    # If row groups merely lack filters, sound filters are kept: a run over new files must not
+    # rebuild the filters of all others.
     rebuilds = any(explain_useless_filters(totals[key]) is not None for key in additions)
     return Fix(
         "add_filters",

@@ -1,9 +1,10 @@
-"""`apply`: give a file the filters that a policy declares, in one change, or report how it differs from them.
+"""`apply`: give a file the filters that a policy declares, in one change, or report how it differs
+from them.
 
-judge    compare each existing filter with its declaration, by its bits
-build    build the filters that are missing, weaker, too large or broken
-remove   remove filters that no declaration names, if that is requested, and those for which the declared limits leave no room
-publish  write all of this as one change, as `add_filters` does
+judge    compare each existing filter with its declaration, by its bits build    build the filters
+that are missing, weaker, too large or broken remove   remove filters that no declaration names, if
+that is requested, and those for which the declared limits leave no room publish  write all of this
+as one change, as `add_filters` does
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ NO_DEVIATION = "the file has the declared filters"
 
 
 class DeclaredColumn(Frozen):
-    """One column of a file: its row groups by how their filters compare with the declaration, before the change."""
+    """One column of a file: its row groups by how their filters compare with the declaration,
+    before the change."""
 
     column: str
     is_declared: bool
@@ -82,13 +84,15 @@ class DeclaredColumn(Frozen):
     weaker: int
     """Row groups whose filter has a measured false-positive rate above 1.25 x the target."""
     too_large: int
-    """Row groups whose filter has more than 4 x the size that its values need, or is above a limit."""
+    """Row groups whose filter has more than 4 x the size that its values need, or is above a
+    limit."""
     broken: int
     """Row groups whose filter readers cannot use: unreadable, of a draft, or without the values."""
     undeclared: int
     """Row groups with a filter that no declaration names."""
     limited: int
-    """Row groups whose filter, a present one that stays or a new one, a limit on the size keeps from the target rate, or prevents."""
+    """Row groups whose filter, a present one that stays or a new one, a limit on the size keeps
+    from the target rate, or prevents."""
     bytes: int
     """Bytes of the column's existing filters, as the footer states them."""
     bytes_to_replace: int
@@ -115,7 +119,8 @@ class DeclaredColumn(Frozen):
         )
 
     def repeat(self, new_bytes: int, num_removals: int) -> DeclaredColumn:
-        """Return the column in a second run, after a change that built `new_bytes` of filters and removed `num_removals` filters."""
+        """Return the column in a second run, after a change that built `new_bytes` of filters and
+        removed `num_removals` filters."""
         return replace(
             self,
             satisfied=self.satisfied + self.deviations,
@@ -210,10 +215,11 @@ def _as_specs(specs: FilterSpec | Iterable[FilterSpec]) -> tuple[FilterSpec, ...
 
 
 class Apply(ChangingVerb[ApplyReport]):
-    """Compare a file with those of the declarations that are for it, and make it so; a dry run only compares.
+    """Compare a file with those of the declarations that are for it, and make it so; a dry run only
+    compares.
 
-    `remove_undeclared` also removes the filters that no declaration names. A declared column that the file does not have is reported, and
-    needs no filter.
+    `remove_undeclared` also removes the filters that no declaration names. A declared column that
+    the file does not have is reported, and needs no filter.
     """
 
     name = "apply"
@@ -369,9 +375,11 @@ def apply(
     jobs: int | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> ApplyReport:
-    """Compare one file with the filters that `policy.limits.filters` declares for it, and `in_place` make it so; see `Apply` and `Edit`.
+    """Compare one file with the filters that `policy.limits.filters` declares for it, and
+    `in_place` make it so; see `Apply` and `Edit`.
 
-    `dry_run` only compares, as without `in_place`. Raises UsageError if no declaration is for this file.
+    `dry_run` only compares, as without `in_place`. Raises UsageError if no declaration is for this
+    file.
     """
     limit = PageLimit.of(max_page_bytes, jobs)
     edit = Edit(

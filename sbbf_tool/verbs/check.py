@@ -1,4 +1,5 @@
-"""`check`: run rules that a file passes or fails. A `Policy` defines the rules, the limits, and the findings that make a file fail."""
+"""`check`: run rules that a file passes or fails. A `Policy` defines the rules, the limits, and the
+findings that make a file fail."""
 
 from __future__ import annotations
 
@@ -43,10 +44,11 @@ PASSED, NOTED, FAILED, NOT_RUN, IN_BASELINE = "passed", "noted", "failed", "not 
 class Check(ReadingVerb[CheckReport]):
     """Run the rules of `policy` on a file.
 
-    A required column that the file does not have is a finding (`ensure_columns` raises an error if no file has it), unless the file is one
-    of a table or `strict` is not set. So is a page that states more bytes than the limit; such a page is not read. With `brief`, the report
-    lists the rules with findings and, of all others, one per outcome. Raises UnreadableError (not a Parquet file), RefusedError (encrypted
-    footer without a key).
+    A required column that the file does not have is a finding (`ensure_columns` raises an error if
+    no file has it), unless the file is one of a table or `strict` is not set. So is a page that
+    states more bytes than the limit; such a page is not read. With `brief`, the report lists the
+    rules with findings and, of all others, one per outcome. Raises UnreadableError (not a Parquet
+    file), RefusedError (encrypted footer without a key).
     """
 
     name = "check"
@@ -104,7 +106,8 @@ class Check(ReadingVerb[CheckReport]):
 def check(
     path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]
 ) -> CheckReport:
-    """Run the rules on one file; see `Check`, `Limits` for what files must have, and `ReadingVerb` for the options."""
+    """Run the rules on one file; see `Check`, `Limits` for what files must have, and `ReadingVerb`
+    for the options."""
     return Check(policy or Policy())(path, **options)
 
 
@@ -176,7 +179,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
 def ensure_columns(
     paths: Iterable[FileName], policies: Policy | PathPolicies, keys: KeysLike = None
 ) -> None:
-    """Raise UsageError if a required column is in none of the files that require it. Footers are read until every column is found."""
+    """Raise UsageError if a required column is in none of the files that require it. Footers are
+    read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
     for path in paths if missing else ():
         names = [
@@ -196,7 +200,8 @@ def ensure_columns(
 def _find_columns(
     path: FileName, names: list[str], missing: dict[str, UsageError | None], keys: KeysLike
 ) -> None:
-    """Remove from `missing` those of the names that the file has as columns, and keep the first error of the others."""
+    """Remove from `missing` those of the names that the file has as columns, and keep the first
+    error of the others."""
     if not names:
         return
     with ParquetFile.open(path, keys) as file:
@@ -243,7 +248,8 @@ def _find_missing_columns(
 ) -> Iterator[Finding]:
     """Yield a finding for each required column that the file does not have.
 
-    A file of a table need not have all columns of the table; unless `strict`, this holds for any file.
+    A file of a table need not have all columns of the table; unless `strict`, this holds for any
+    file.
     """
     rule = next(rule for rule in RULES if rule.name == MISSING_FILTER)
     for name in names:
@@ -269,7 +275,8 @@ def _list_outcomes(
     requires: bool,
     whole_file: FileFacts | None,
 ) -> Iterator[RuleOutcome]:
-    """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have findings."""
+    """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have
+    findings."""
     filters = [chunk for column in facts for chunk in column.filters]
     hidden = [
         column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)

@@ -1,4 +1,5 @@
-"""`engines`: list which query engines use Bloom filters, and on which columns; see `query_engines.verdicts`."""
+"""`engines`: list which query engines use Bloom filters, and on which columns; see
+`query_engines.verdicts`."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 def engines(
     type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()
 ) -> EnginesReport:
-    """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.
+    """Return the table of query engines, or only the families of columns of `type_name` and the
+    engine `engine_name`.
 
-    A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. `mine` are releases of
-    engines (`duckdb-1.4`, `spark-4.0`); the verdicts are then those on the newest release up to each that was run. Raises UsageError, with
-    similar names, for an unknown name.
+    A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`,
+    `timestamp`, `float16`. `mine` are releases of engines (`duckdb-1.4`, `spark-4.0`); the verdicts
+    are then those on the newest release up to each that was run. Raises UsageError, with similar
+    names, for an unknown name.
     """
     report = load_table()
     indexes = [report.families.index(family) for family in _find_families(type_name)]
@@ -64,7 +67,8 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
         if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))
     ]
     if not exact and not partial:
-        # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's types would match any name.
+        # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's
+        # types would match any name.
         partial = [
             family
             for family in families[:-1]

@@ -1,7 +1,9 @@
-"""`explain`: show whether min and max, the dictionary or the filter skips each row group in a query for a value, and in which engines.
+"""`explain`: show whether min and max, the dictionary or the filter skips each row group in a query
+for a value, and in which engines.
 
-Engines query these three in that order and stop at the first `absent`. The table of `engines` lists which engines query a dictionary, and
-which query a filter on a column of this type; all engines are assumed to compare min and max.
+Engines query these three in that order and stop at the first `absent`. The table of `engines` lists
+which engines query a dictionary, and which query a filter on a column of this type; all engines are
+assumed to compare min and max.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 
 
 class RowGroupExplanation(Frozen):
-    """BulkAnswer of statistics, dictionary and filter for a query in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
+    """BulkAnswer of statistics, dictionary and filter for a query in one row group: `absent`,
+    `maybe`, or `cannot say` with the reason."""
 
     row_group: int
     rows: int
@@ -54,7 +57,8 @@ class RowGroupExplanation(Frozen):
     column_bytes: int
     """Compressed bytes of the pages of the queried column."""
     min_value: str | None
-    """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable ones."""
+    """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable
+    ones."""
     max_value: str | None
     statistics: str
     statistics_reason: str | None
@@ -78,7 +82,8 @@ class EngineExplanation(Frozen):
     engine: str
     name: str
     steps: tuple[str, ...]
-    """Per row group: `statistics`, `dictionary` or `filter` if that skips it; `read`; or `harm` if rows are lost or the query fails."""
+    """Per row group: `statistics`, `dictionary` or `filter` if that skips it; `read`; or `harm` if
+    rows are lost or the query fails."""
     skipped_by_statistics: int
     skipped_by_dictionary: int
     skipped_by_filter: int
@@ -111,9 +116,11 @@ class ExplainReport(Tabular):
     row_groups: tuple[RowGroupExplanation, ...]
     engines: tuple[EngineExplanation, ...]
     unreadable: tuple[str, ...] = ()
-    """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their row group: place and reason."""
+    """Filters and dictionaries whose bytes contradict the format, so that they cannot exclude their
+    row group: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
-    """What the file has under the name of the column. If it lacks the column, the answers are not those of filters."""
+    """What the file has under the name of the column. If it lacks the column, the answers are not
+    those of filters."""
     unfit: tuple[UnfitValue, ...] = ()
     """The value, if the column cannot hold it."""
     warnings: tuple[str, ...] = ()
@@ -124,17 +131,24 @@ class ExplainReport(Tabular):
 
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
-"""What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
-WRONG_FILTER = "the dictionary holds the value, but the filter excludes it: engines that query the filter lose its rows"
+"""What an engine does with a row group. There is also `HARM`: with this filter, the query loses
+rows or fails."""
+WRONG_FILTER = (
+    "the dictionary holds the value, but the filter excludes it: engines that "
+    "query the filter lose its rows"
+)
 
 
 class Explain(ReadingVerb[ExplainReport]):
-    """Explain what skips each row group in a query for `column = value` or `column IN (...)`, in each engine or only in `engine_names`.
+    """Explain what skips each row group in a query for `column = value` or `column IN (...)`, in
+    each engine or only in `engine_names`.
 
-    Values are as in `Probe`; None queries null (`column IS NULL`). Of several values, each means is asked for those that the means before
-    it leave, and excludes a row group if it excludes all of these. A filter or dictionary whose bytes contradict
-    the format answers `cannot say`; `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column cannot
-    hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, an oversized dictionary page).
+    Values are as in `Probe`; None queries null (`column IS NULL`). Of several values, each means is
+    asked for those that the means before it leave, and excludes a row group if it excludes all of
+    these. A filter or dictionary whose bytes contradict the format answers `cannot say`;
+    `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column
+    cannot hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an
+    encrypted footer, an oversized dictionary page).
     """
 
     name = "explain"
@@ -214,7 +228,8 @@ def explain(
     engine_names: Iterable[str] = (),
     **options: Unpack[ReadOptions],
 ) -> ExplainReport:
-    """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and `ReadingVerb` for the options."""
+    """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and
+    `ReadingVerb` for the options."""
     return Explain(column, values, engine_names)(path, **options)
 
 
@@ -258,7 +273,8 @@ def _explain_missing(
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
     verdicts: tuple[EngineVerdict, ...]
-    """Verdict of each engine on this row group's filter or, without a filter, on one that could be added."""
+    """Verdict of each engine on this row group's filter or, without a filter, on one that could be
+    added."""
     has_filter: bool
 
 
@@ -269,7 +285,8 @@ def _explain_row_group(
     verdicts_of: Callable[..., tuple[EngineVerdict, ...]],
     unreadable: list[str],
 ) -> _Pruning:
-    """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
+    """Explain one row group; append the place of an unreadable filter or dictionary, and the
+    reason, to `unreadable`."""
     column = question.column
     candidates = question.candidates()
     dictionary_answer = call_or_note(
@@ -281,7 +298,8 @@ def _explain_row_group(
     remaining: Sequence[int] = range(len(question))
 
     def merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
-        """Merge the answers for the values that the means before this one leave; if this one leaves none, the next one gets all."""
+        """Merge the answers for the values that the means before this one leave; if this one leaves
+        none, the next one gets all."""
         nonlocal remaining
         merged = _merge([answers[at] for at in remaining])
         remaining = [at for at in remaining if not answers[at].is_absent] or range(len(question))
@@ -328,7 +346,8 @@ def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
 def _find_filter(
     file: ParquetFile, row_group: int, column: Column
 ) -> tuple[StoredFilter | None, bool]:
-    """Return the filter of a chunk, None if it is missing, encrypted or unreadable; and whether engines find a filter there."""
+    """Return the filter of a chunk, None if it is missing, encrypted or unreadable; and whether
+    engines find a filter there."""
     if file.encryption_of(row_group, column):
         return None, False
     try:
@@ -345,7 +364,8 @@ def _explain_engine(
     count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
     is_comparable: bool,
 ) -> EngineExplanation:
-    """Explain what one engine skips, by its verdict on the column and on each filter, and why it does or does not use the filters."""
+    """Explain what one engine skips, by its verdict on the column and on each filter, and why it
+    does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     steps = tuple(
         [
@@ -393,7 +413,8 @@ def _count_steps(
 def _choose_step(
     pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: bool, is_comparable: bool
 ) -> str:
-    """Return what the engine does with a row group. It is read for a value that the column cannot store: the conversion is unknown."""
+    """Return what the engine does with a row group. It is read for a value that the column cannot
+    store: the conversion is unknown."""
     row_group = pruning.row_group
     if row_group.statistics == ABSENT:
         return STATISTICS
@@ -429,7 +450,8 @@ def _explain_steps(
     pairs: Sequence[tuple[_Pruning, EngineVerdict]],
     steps: Sequence[str],
 ) -> str:
-    """Explain the harm if there is any, otherwise how the engine uses the first filter or, without filters, a filter on this type."""
+    """Explain the harm if there is any, otherwise how the engine uses the first filter or, without
+    filters, a filter on this type."""
     if HARM in steps:
         return _harm_of(engine, *pairs[steps.index(HARM)])[1]
     if FILTER in steps:

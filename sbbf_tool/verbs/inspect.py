@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 class FilterReport(Frozen):
-    """Column chunk and its filter; all fields from `offset` on are None if there is no filter, or it is `unreadable`."""
+    """Column chunk and its filter; all fields from `offset` on are None if there is no filter, or
+    it is `unreadable`."""
 
     row_group: int
     column: str
@@ -51,7 +52,8 @@ class FilterReport(Frozen):
     estimated_fpp: float | None = None
     """False-positive rate, estimated from the bits that are set."""
     estimated_ndv: float | None = None
-    """Number of distinct values, estimated from the bits that are set; None if the filter is saturated."""
+    """Number of distinct values, estimated from the bits that are set; None if the filter is
+    saturated."""
     bits_per_value: float | None = None
     share_of_chunk: float | None = None
     """Bytes of the filter per byte of the pages of the chunk."""
@@ -59,13 +61,15 @@ class FilterReport(Frozen):
     dialects: tuple[str, ...] = ()
     """For a filter with the header of a draft: the dialects that the header fits."""
     dialect: str | None = None
-    """The one of these dialects in which the filter holds the values of the column; None if there is none or several."""
+    """The one of these dialects in which the filter holds the values of the column; None if there
+    is none or several."""
     unreadable: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
     saturated: bool = False
     """Whether the filter excludes fewer than half of the absent values."""
     encrypted: bool = False
-    """Whether the column is encrypted. Header and bitset are then encrypted modules, whose overhead counts in `header_bytes`."""
+    """Whether the column is encrypted. Header and bitset are then encrypted modules, whose overhead
+    counts in `header_bytes`."""
 
 
 class ColumnTotal(Frozen):
@@ -78,7 +82,8 @@ class ColumnTotal(Frozen):
     filter_bytes: int
     chunk_bytes: int
     mean_fpp: float | None
-    """Mean over the row groups whose fpp could be estimated: the share of row groups without the value that are read anyway."""
+    """Mean over the row groups whose fpp could be estimated: the share of row groups without the
+    value that are read anyway."""
 
 
 class UnreferencedRange(Frozen):
@@ -113,7 +118,10 @@ class InspectReport(Tabular):
         return tuple(row for row in self.filters if row.unreadable)
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
+        return (
+            f"{self.file}: "
+            f"{format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
+        )
 
 
 _SATURATED = "saturated: it excludes fewer than half of the absent values"
@@ -121,11 +129,14 @@ _EMPTY = "empty, but the column chunk has values: readers that use it find none 
 
 
 class Inspect(ReadingVerb[InspectReport]):
-    """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
+    """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one
+    per chunk without a filter.
 
-    `columns` names the columns to inspect (if empty, all columns). With `bitsets=False` only headers are read: figures that need the bitset
-    are None, and unreferenced bytes are not searched, as with `search=False`. A filter whose bytes contradict the format is reported as
-    `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key).
+    `columns` names the columns to inspect (if empty, all columns). With `bitsets=False` only
+    headers are read: figures that need the bitset are None, and unreferenced bytes are not
+    searched, as with `search=False`. A filter whose bytes contradict the format is reported as
+    `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such column),
+    RefusedError (encrypted footer without a key).
     """
 
     name = "inspect"
@@ -147,7 +158,8 @@ class Inspect(ReadingVerb[InspectReport]):
         file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
-        # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
+        # Most chunks of a wide file have no filter, and a report for each would cost more than
+        # reading the footer.
         places = (
             None
             if self.all_chunks
@@ -293,7 +305,8 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 def _draft(
     file: ParquetFile, stored: StoredFilter, measure: bool
 ) -> tuple[StoredFilter, dict[str, Any]]:
-    """Read the filter of a draft in the dialect that its values determine; return it with the report's fields about the dialect."""
+    """Read the filter of a draft in the dialect that its values determine; return it with the
+    report's fields about the dialect."""
     from sbbf_tool.file.drafts import recognise_draft
 
     reading = recognise_draft(file, stored) if measure else None
@@ -353,7 +366,10 @@ def _other_file_notes(file: ParquetFile) -> Iterator[str]:
     ]
     if elsewhere:
         first = file.footer.elsewhere(*divmod(elsewhere[0], len(file.footer.columns)))
-        yield f"{format_count(len(elsewhere), 'column chunk')} and their filters are in other files, such as {first}: inspect those"
+        yield (
+            f"{format_count(len(elsewhere), 'column chunk')} and their filters are in "
+            f"other files, such as {first}: inspect those"
+        )
 
 
 def _engine_notes(

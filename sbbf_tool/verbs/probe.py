@@ -1,5 +1,6 @@
-"""`probe`: which row groups may hold values. It reads the footer, the header of each filter, and the blocks that the values select; of a
-chunk without a filter, its dictionary if that is small and holds all values.
+"""`probe`: which row groups may hold values. It reads the footer, the header of each filter, and
+the blocks that the values select; of a chunk without a filter, its dictionary if that is small and
+holds all values.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 
 
 def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
-    """Return the names of columns, each with the values of which a row must have one. Raises UsageError for anything else."""
+    """Return the names of columns, each with the values of which a row must have one. Raises
+    UsageError for anything else."""
     if isinstance(also, str):
         from sbbf_tool.advice.queries import parse_query
 
@@ -70,20 +72,25 @@ _OTHER_TYPE = "the values are of another type than the column, and filters show 
 
 
 class Probe(ReadingVerb[ProbeReport]):
-    """Find the row groups that may hold each value of `column`, by min, max, null counts, filters and dictionaries.
+    """Find the row groups that may hold each value of `column`, by min, max, null counts, filters
+    and dictionaries.
 
-    `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
-    `null` unless the column holds text or bytes of variable length. Only an absence is certain, if filters have no false negatives; with
-    `confirm`, a presence too, and what reading does not show is `cannot say`; rows that a table has deleted are not present. With `also`, a
-    text such as `device = 'x' AND city IS NULL` or values by column, only rows count that satisfy this condition too. With None as
-    `column`, each column is queried for the values that its type can hold. Filters of a draft of the format answer only if `dialect` is
-    their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm it; filters of the released
-    format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of many files, its values are
-    `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists
-    it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is said, as of values that `compares`
-    does not accept for the column. Raises UsageError (no such column or dialect; with `strict`, only values that the column cannot hold),
-    UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and AuthenticationError (encrypted bytes that
-    their writer did not write).
+    `values` is an iterable of values or one value: a string, or a Python object (`parse_object`);
+    None queries null, and so does the string `null` unless the column holds text or bytes of
+    variable length. Only an absence is certain, if filters have no false negatives; with `confirm`,
+    a presence too, and what reading does not show is `cannot say`; rows that a table has deleted
+    are not present. With `also`, a text such as `device = 'x' AND city IS NULL` or values by
+    column, only rows count that satisfy this condition too. With None as `column`, each column is
+    queried for the values that its type can hold. Filters of a draft of the format answer only if
+    `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read
+    for this purpose, confirm it; filters of the released format are always queried as such. A
+    column that the file lacks is an error; unless `strict`, as for one of many files, its values
+    are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format
+    answers `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a
+    number is absent then, and of others nothing is said, as of values that `compares` does not
+    accept for the column. Raises UsageError (no such column or dialect; with `strict`, only values
+    that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted
+    footer without a key) and AuthenticationError (encrypted bytes that their writer did not write).
     """
 
     name = "probe"
@@ -141,7 +148,8 @@ class Probe(ReadingVerb[ProbeReport]):
         )
 
     def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
-        # The report is about the first of the columns that the file has: only its values can be in some rows and not in others.
+        # The report is about the first of the columns that the file has: only its values can be in
+        # some rows and not in others.
         first, *also = sorted(conditions, key=lambda each: not isinstance(each.about, Question))
         draft = None if self.dialect is None else _find_dialect(self.dialect)
         unreadable: list[str] = []
@@ -234,7 +242,8 @@ def probe(
     also: Any = (),
     **options: Unpack[ReadOptions],
 ) -> ProbeReport:
-    """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for the options."""
+    """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for
+    the options."""
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
 
 
@@ -273,7 +282,8 @@ def _find_condition(
     values: object,
     compares: Callable[[Column], Compared] | None = None,
 ) -> _Condition:
-    """Return the condition that the column with this name has one of the values, or one of those that `compares` accepts."""
+    """Return the condition that the column with this name has one of the values, or one of those
+    that `compares` accepts."""
     assert isinstance(values, Sequence), (
         "the values of a verb are converted once: files share the question about them"
     )
@@ -320,7 +330,8 @@ def _accept(accepts: Compared, value: object) -> bool:
 
 
 def _list_conditions(file: ParquetFile, values: Any) -> Iterator[_Condition]:
-    """Yield the condition for each column of the file, and for each other one of its table or of its folder."""
+    """Yield the condition for each column of the file, and for each other one of its table or of
+    its folder."""
     from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
@@ -378,7 +389,8 @@ def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> Pr
 
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
-    """Return the values that a filter or a dictionary may hold, and those that only statistics can judge, if they do not exclude them."""
+    """Return the values that a filter or a dictionary may hold, and those that only statistics can
+    judge, if they do not exclude them."""
     alone: dict[int, list[tuple[object, ...]]] = {}
     for place, (at, literal) in enumerate(question.verdicts):
         row_groups: dict[tuple[str, str | None], list[int]] = {}
@@ -408,7 +420,8 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
 def _find_undecided(
     question: Question, answers: Sequence[RowGroupAnswers]
 ) -> tuple[InconclusiveRowGroups, ...]:
-    """Return the row groups that no filter or dictionary has excluded for the values that statistics leave."""
+    """Return the row groups that no filter or dictionary has excluded for the values that
+    statistics leave."""
     groups: dict[tuple[str, str | None, tuple[int, ...] | None], list[int]] = {}
     for each in answers:
         if each.is_undecided:
@@ -441,7 +454,8 @@ def _confirm(
     *,
     with_rows: bool,
 ) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
-    """Read the columns of the row groups that may hold values: return the values that are there, and what reading cannot show."""
+    """Read the columns of the row groups that may hold values: return the values that are there,
+    and what reading cannot show."""
     row_groups, counts, open_answers = (
         dict[int, list[int]](),
         Counter[int](),
@@ -507,7 +521,8 @@ def _confirm(
 def _read(
     file: ParquetFile, question: Question, answers: RowGroupAnswers, unreadable: list[str]
 ) -> tuple[list[ValueRows], RowGroupAnswers]:
-    """Read a column chunk: return the rows of the values that are there, and what reading does not show."""
+    """Read a column chunk: return the rows of the values that are there, and what reading does not
+    show."""
     from sbbf_tool.file.confirm import can_confirm, find_values
 
     if doubt_of_chunk(file, answers.row_group, question.column, question.values):

@@ -1,7 +1,9 @@
-"""`prune`: select the files and row groups that may hold a value, as a pyarrow dataset that is ready to read.
+"""`prune`: select the files and row groups that may hold a value, as a pyarrow dataset that is
+ready to read.
 
-pyarrow never queries a Bloom filter, nor do polars and pandas when they read through pyarrow. Before they read a dataset, `prune` removes
-the row groups that min and max or a filter exclude; files and row groups without an answer remain.
+pyarrow never queries a Bloom filter, nor do polars and pandas when they read through pyarrow.
+Before they read a dataset, `prune` removes the row groups that min and max or a filter exclude;
+files and row groups without an answer remain.
 """
 
 from __future__ import annotations
@@ -81,14 +83,19 @@ class PruneReport(Tabular):
         return sum(len(file.row_groups) for file in self.files)
 
     def dataset(self) -> ds.Dataset:
-        """Return the row groups that remain, with the schema and the partition columns of the whole dataset.
+        """Return the row groups that remain, with the schema and the partition columns of the whole
+        dataset.
 
-        The rows still need filtering: a remaining row group also has other rows, and may have none with the value.
+        The rows still need filtering: a remaining row group also has other rows, and may have none
+        with the value.
         """
         return self._dataset
 
     def _summary(self) -> str:
-        return f"{self.column}: {self.row_groups:,} of {format_count(self.total_row_groups, 'row group')}"
+        return (
+            f"{self.column}: {self.row_groups:,} of "
+            f"{format_count(self.total_row_groups, 'row group')}"
+        )
 
 
 _COUNTS = (
@@ -110,15 +117,18 @@ def prune(
     *,
     filesystem: FileSystemLike | None = None,
 ) -> PruneReport:
-    """Find the files and row groups of `data` that may hold one of `values` in `column`; the report's `dataset()` reads only those.
+    """Find the files and row groups of `data` that may hold one of `values` in `column`; the
+    report's `dataset()` reads only those.
 
-    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs; with
-    `filesystem` (of pyarrow or fsspec), paths in it. A
-    dataset made from paths has the columns of all files; the first file that has a column determines its type. Values are as in `probe`;
-    None queries null, and keeps every row group that may hold nulls. A file that cannot be queried remains, with a warning. So does a file
-    if the dataset reads its column as values other than the stored ones (`dataset_schema`). The rows are not filtered: filter them when you
-    read the dataset. Raises UsageError (no file has the column, or the dataset's schema lacks it; a value that the column cannot hold; not
-    Parquet), UnreadableError (no file, or a file that pyarrow cannot read).
+    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders
+    become partition columns), globs, URLs; with `filesystem` (of pyarrow or fsspec), paths in it. A
+    dataset made from paths has the columns of all files; the first file that has a column
+    determines its type. Values are as in `probe`; None queries null, and keeps every row group that
+    may hold nulls. A file that cannot be queried remains, with a warning. So does a file if the
+    dataset reads its column as values other than the stored ones (`dataset_schema`). The rows are
+    not filtered: filter them when you read the dataset. Raises UsageError (no file has the column,
+    or the dataset's schema lacks it; a value that the column cannot hold; not Parquet),
+    UnreadableError (no file, or a file that pyarrow cannot read).
     """
     value_list = tuple(as_values(values))
     if not value_list:
@@ -178,7 +188,8 @@ class _PrunedDataset:
         for fragment in fragments:
             if not isinstance(fragment, ds.ParquetFileFragment):
                 raise UsageError(
-                    f"cannot prune a dataset of {type(fragment).__name__} objects: it must consist of Parquet files"
+                    f"cannot prune a dataset of {type(fragment).__name__} objects: it must "
+                    "consist of Parquet files"
                 )
             if row_groups := self._prune_fragment(fragment, dataset.schema):
                 fragments_to_read.append(fragment.subset(row_group_ids=row_groups))
@@ -217,7 +228,8 @@ class _PrunedDataset:
     def _ask(
         self, fragment: ds.ParquetFileFragment, schema: pa.Schema, file: ParquetFile
     ) -> tuple[Question | None, str]:
-        """Return the question for a file; None, and the reason, if its row groups cannot be pruned."""
+        """Return the question for a file; None, and the reason, if its row groups cannot be
+        pruned."""
         try:
             with file.locate_errors():
                 leaf = self._reuse.find_column(file.footer.columns, self._column)
@@ -266,8 +278,9 @@ def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
     """Add the values that pyarrow treats as equal to the given ones.
 
-    They are a pandas timestamp without its nanoseconds; for a binary column, the bytes of a string, since `0x61` and `null` have other
-    meanings in this tool; for INT96, the instants beyond 64 bits of nanoseconds that pyarrow reads as the value.
+    They are a pandas timestamp without its nanoseconds; for a binary column, the bytes of a string,
+    since `0x61` and `null` have other meanings in this tool; for INT96, the instants beyond 64 bits
+    of nanoseconds that pyarrow reads as the value.
     """
     extra_values: list[object] = [
         value.floor("us")
@@ -300,23 +313,29 @@ def _build_error(path: str, error: Exception) -> UnreadableError:
 
 
 def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
-    """Open the file of a fragment through the dataset's own file system, which has the credentials."""
+    """Open the file of a fragment through the dataset's own file system, which has the
+    credentials."""
     return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
 
 
 def _ensure_no_table(name: str) -> None:
-    """Raise RefusedError for the root of a table: the files below it are those of all versions, so that rows would appear repeatedly."""
+    """Raise RefusedError for the root of a table: the files below it are those of all versions, so
+    that rows would appear repeatedly."""
     table_format = places.find_table_format(name)
     if table_format in ("Delta", "Iceberg"):
         reason = f"the folder is a {table_format} table, and also has files of its earlier versions"
-        hint = "give a dataset of one version, such as DeltaTable(...).to_pyarrow_dataset(), or the paths of its files"
+        hint = (
+            "give a dataset of one version, such as DeltaTable(...).to_pyarrow_dataset(), "
+            "or the paths of its files"
+        )
         raise RefusedError(reason, file=redact(name), hint=hint)
 
 
 def _open_dataset(
     names: list[str | os.PathLike[str]], files_in: FileSystemLike | None
 ) -> tuple[ds.Dataset, _OpenFile]:
-    """Return a dataset of the files with these names, and a function that opens one of the files."""
+    """Return a dataset of the files with these names, and a function that opens one of the
+    files."""
     for name in names:
         if not isinstance(name, str | bytes | os.PathLike):
             raise UsageError(f"prune takes paths or a pyarrow dataset, not {type(name).__name__}")

@@ -1,9 +1,10 @@
 """`remove_filters`: remove filters with the same write protocol as `add_filters`.
 
-If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to the previous footer and is again
-identical to the original. There is no record of this; instead, the previous footer with these filters set must equal the current footer. In
-all other cases, a new footer without the fields is written, in place of the file's own tail if it has one (see `file.own_tail`); other
-unreferenced bytes are reported, or dropped with `compact`.
+If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to
+the previous footer and is again identical to the original. There is no record of this; instead, the
+previous footer with these filters set must equal the current footer. In all other cases, a new
+footer without the fields is written, in place of the file's own tail if it has one (see
+`file.own_tail`); other unreferenced bytes are reported, or dropped with `compact`.
 """
 
 from __future__ import annotations
@@ -72,9 +73,10 @@ class RemoveReport(ChangeReport):
 class RemoveFilter(ChangingVerb[RemoveReport]):
     """Remove the filters of `columns` (if empty, of all columns).
 
-    With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the filters: those of other writers stay, and
-    those that `sbbf` replaced or removed come back. This is refused if a filter of then is an error for `check`. Raises NothingToDoError
-    (none of the columns has a filter) and RefusedError (the footer is signed, the file belongs to a table, ...).
+    With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the
+    filters: those of other writers stay, and those that `sbbf` replaced or removed come back. This
+    is refused if a filter of then is an error for `check`. Raises NothingToDoError (none of the
+    columns has a filter) and RefusedError (the footer is signed, the file belongs to a table, ...).
     """
 
     name = "remove-filter"
@@ -123,7 +125,8 @@ def remove_filters(
     strict: bool = True,
     **options: Unpack[EditOptions],
 ) -> RemoveReport:
-    """Remove filters of one file, writing to `output` or `in_place`; see `RemoveFilter`, and `Edit` for the options."""
+    """Remove filters of one file, writing to `output` or `in_place`; see `RemoveFilter`, and `Edit`
+    for the options."""
     return RemoveFilter(columns, compact, ours)(path, Edit(**options), strict=strict)
 
 
@@ -162,7 +165,8 @@ def _restore(change: OpenEdit) -> RemoveReport:
 
 
 def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
-    """Raise RefusedError if `check` would call a filter of an earlier footer an error: a repair may have removed it."""
+    """Raise RefusedError if `check` would call a filter of an earlier footer an error: a repair may
+    have removed it."""
     from sbbf_tool.rules.verification import report_of
 
     report = report_of(file.before(before.end))
@@ -172,7 +176,10 @@ def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
         if finding.severity == ERROR
     ]
     if errors or report.unreadable:
-        reason = f"a filter from before the first change by sbbf is wrong, and would come back: {[*errors, *report.unreadable][0]}"
+        reason = (
+            "a filter from before the first change by sbbf is wrong, and would come "
+            f"back: {[*errors, *report.unreadable][0]}"
+        )
         raise RefusedError(reason, file=file.name, hint="remove filters by their columns instead")
 
 
@@ -182,7 +189,8 @@ def _compare_restored(file: ParquetFile, before: Footer, fresh: ParquetFile) -> 
 
 
 def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> set[ChunkKey]:
-    """Return the chunks whose filters to remove, even if their offset is 0, which means "none". Raises RefusedError."""
+    """Return the chunks whose filters to remove, even if their offset is 0, which means "none".
+    Raises RefusedError."""
     check_changeable(file)
     columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
     for column in columns:
@@ -225,7 +233,8 @@ def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, 
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
-    """Return the footer at which truncating the file removes exactly these filters; None if there is no such footer."""
+    """Return the footer at which truncating the file removes exactly these filters; None if there
+    is no such footer."""
     footer = file.footer
     remaining = set(keys)
     while remaining:
@@ -274,10 +283,12 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
 
 
 def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
-    """Plan to keep everything up to the last needed byte in place, move the filters after it together, and drop known leftovers.
+    """Plan to keep everything up to the last needed byte in place, move the filters after it
+    together, and drop known leftovers.
 
-    Known leftovers are superseded footers, and filters to which one of these or the current footer refers. All other unreferenced bytes are
-    kept: another program may use them, even if they look like a filter.
+    Known leftovers are superseded footers, and filters to which one of these or the current footer
+    refers. All other unreferenced bytes are kept: another program may use them, even if they look
+    like a filter.
     """
     kept_filters = _readable_filters(file, without=keys)
     leftovers = ranges_between(file, list(kept_filters.values()))
@@ -306,7 +317,8 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     keep = max(
         [keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)]
     )
-    # The spool keeps a copy to compare with the new object in an object store: by then, the old object no longer exists.
+    # The spool keeps a copy to compare with the new object in an object store: by then, the old
+    # object no longer exists.
     moved_filters = {
         key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
         for key, stored in kept_filters.items()
@@ -318,7 +330,8 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
 def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
     """Count the unreferenced bytes of the new file.
 
-    If there are locked columns, the footer has unknown references; then only superseded footers and the removed filters count.
+    If there are locked columns, the footer has unknown references; then only superseded footers and
+    the removed filters count.
     """
     if method == TRUNCATED:
         return 0
@@ -343,7 +356,8 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
-    """Ensure that the new footer differs from the old one only in filters, and that the remaining filters are the same, bit for bit."""
+    """Ensure that the new footer differs from the old one only in filters, and that the remaining
+    filters are the same, bit for bit."""
     ensure_same_footer(file, fresh, file.footer.recorded_chunks() | fresh.footer.recorded_chunks())
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():

@@ -1,8 +1,9 @@
 """`repair`: fix the findings about a file's filters that a new footer can fix.
 
-Each rule that `repair` can fix has two fixes: one reads the data and replaces the bad filter with a correct one, and the other changes only
-the footer (sets the length or drops the filter). Bytes of the old file are never changed: truncating the file to its old length restores
-dropped filters. No filter that a reader can safely use is lost.
+Each rule that `repair` can fix has two fixes: one reads the data and replaces the bad filter with a
+correct one, and the other changes only the footer (sets the length or drops the filter). Bytes of
+the old file are never changed: truncating the file to its old length restores dropped filters. No
+filter that a reader can safely use is lost.
 """
 
 from __future__ import annotations
@@ -88,16 +89,20 @@ class RepairReport(ChangeReport):
     needs_rebuild: tuple[str, ...] = ()
     """Rules of `remaining` whose findings new filters resolve, which `drop` does not build."""
     unreadable: tuple[str, ...] = ()
-    """Chunks whose filters cannot be verified, because pages cannot be decoded: place and reason."""
+    """Chunks whose filters cannot be verified, because pages cannot be decoded: place and
+    reason."""
     locked_columns: tuple[str, ...] = ()
-    """Columns whose filters were not checked, because their keys were not given; whether such a column has filters may be unknown."""
+    """Columns whose filters were not checked, because their keys were not given; whether such a
+    column has filters may be unknown."""
     truncated_to: int | None = None
-    """Length of the file before an interrupted append, to which the file was truncated. A dry run then checks nothing else."""
+    """Length of the file before an interrupted append, to which the file was truncated. A dry run
+    then checks nothing else."""
     named_columns: tuple[NamedColumn, ...] = ()
     """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover
+    the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
@@ -124,7 +129,10 @@ class RepairReport(ChangeReport):
             yield AppliedFix(step.row_group, step.column, step.fix, step.rules, step.facts, *size)
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(len(self.steps), 'filter')}, {format_count(len(self.remaining), 'remaining finding')}"
+        return (
+            f"{self.file}: {format_count(len(self.steps), 'filter')}, "
+            f"{format_count(len(self.remaining), 'remaining finding')}"
+        )
 
 
 _RULES = tuple(rule for rule in RULES if rule.repairs is not None)
@@ -134,10 +142,11 @@ _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 class Repair(ChangingVerb[RepairReport]):
     """Repair the filters of `columns` (if empty, of all columns).
 
-    Filters are first verified against the data, unless `quick`. Broken filters, and those that some readers refuse, are built again from
-    the data where these can be read, and dropped where not; with `drop`, no filter is built: broken ones are dropped, and others stay. An
-    append that a crash interrupted is undone in place. A file with nothing to repair is left unchanged, or is copied to the output. A
-    filter that would still be saturated is not rebuilt unless forced.
+    Filters are first verified against the data, unless `quick`. Broken filters, and those that some
+    readers refuse, are built again from the data where these can be read, and dropped where not;
+    with `drop`, no filter is built: broken ones are dropped, and others stay. An append that a
+    crash interrupted is undone in place. A file with nothing to repair is left unchanged, or is
+    copied to the output. A filter that would still be saturated is not rebuilt unless forced.
     """
 
     name = "repair"
@@ -233,7 +242,8 @@ def repair(
     max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> RepairReport:
-    """Repair filters of one file, writing to `output` or `in_place`; see `Repair`, and `Edit` for the options."""
+    """Repair filters of one file, writing to `output` or `in_place`; see `Repair`, and `Edit` for
+    the options."""
     edit = Edit(limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
     return Repair(columns, drop, quick)(path, edit, strict=strict)
 
@@ -258,7 +268,8 @@ class _Step(NamedTuple):
 def _plan_steps(
     rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool
 ) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
-    """Return the step for each chunk that needs one, and the findings that the steps do not fully resolve."""
+    """Return the step for each chunk that needs one, and the findings that the steps do not fully
+    resolve."""
     steps: dict[ChunkKey, _Step] = {}
     unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
     for column in columns:
@@ -303,7 +314,8 @@ def _remaining_evidence(
 
 
 def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[ChunkKey]) -> bool:
-    """Return whether a filter was verified and overlapped only filters that are dropped: then only the dropped filters were damaged."""
+    """Return whether a filter was verified and overlapped only filters that are dropped: then only
+    the dropped filters were damaged."""
     is_verified = chunk.verification is not None and chunk.verification.is_verified
     return (
         rule.name == "overlapping-filter"
@@ -316,11 +328,13 @@ def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> Fi
     assert rule.repairs is not None
     footer_fix, data_fix = rule.repairs
     if chunk.encryption or chunk.module_defect == PLAINTEXT:
-        # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and that no new footer removes.
+        # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and
+        # that no new footer removes.
         return None
     is_verified = chunk.verification is not None and chunk.verification.is_verified
     if rule.name == "wrong-length" and not is_verified:
-        # The length in the header may be the wrong one, and a filter of that length would lose rows.
+        # The length in the header may be the wrong one, and a filter of that length would lose
+        # rows.
         footer_fix, data_fix = None, FilterFix.REBUILD
     is_buildable = column.physical != "BOOLEAN" and not (
         chunk.verification is not None and chunk.verification.problem
@@ -363,7 +377,8 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
 def _without_left_out(
     steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit
 ) -> Iterator[tuple[ChunkKey, _Step]]:
-    """Yield the steps; where the new filter is left out, a harmful old one is dropped, and any other stays."""
+    """Yield the steps; where the new filter is left out, a harmful old one is dropped, and any
+    other stays."""
     for key, step in steps.items():
         if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
             yield key, step
@@ -392,6 +407,7 @@ def _compare(
         if place != tuple(expected):
             raise mistake(
                 open_edit.file,
-                f"the new footer does not state the planned filter of {place_of(open_edit.file, key)}",
+                "the new footer does not state the planned filter of "
+                f"{place_of(open_edit.file, key)}",
             )
     open_edit.ensure_matches_plan(patch, fresh, steps)

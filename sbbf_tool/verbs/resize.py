@@ -1,7 +1,7 @@
 """`resize_filters`: make filters smaller by folding, which reads no data.
 
-A fold ORs neighbouring blocks and gives, bit for bit, the filter that would have been built at that size; only the FPP changes.
-Filters that folding cannot resize are left unchanged and reported.
+A fold ORs neighbouring blocks and gives, bit for bit, the filter that would have been built at that
+size; only the FPP changes. Filters that folding cannot resize are left unchanged and reported.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class ResizedFilter(Frozen):
 
 
 class FilterSize(Frozen):
-    """A size to which one filter can be folded, or its present size, and the false-positive rate that its bits give at that size."""
+    """A size to which one filter can be folded, or its present size, and the false-positive rate
+    that its bits give at that size."""
 
     row_group: int
     column: str
@@ -92,10 +93,12 @@ class _Plan:
 
 
 class Resize(ChangingVerb[ResizeReport]):
-    """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to at most `num_bytes` per row group.
+    """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or
+    to at most `num_bytes` per row group.
 
-    A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could be changed. If all filters already have
-    the size, the file is left unchanged, or is copied to the output. A filter that would be saturated keeps its size unless forced.
+    A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could
+    be changed. If all filters already have the size, the file is left unchanged, or is copied to
+    the output. A filter that would be saturated keeps its size unless forced.
     """
 
     name = "resize"
@@ -154,7 +157,8 @@ class Resize(ChangingVerb[ResizeReport]):
         return change.publish(patch, report)
 
     def _plan(self, change: OpenEdit, filters: Iterable[StoredFilter]) -> _Plan:
-        """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
+        """Add folded filters to the edit; for other filters, record why folding does not reach the
+        target."""
         plan = _Plan()
         size_to_build = Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
         for stored in filters:
@@ -177,7 +181,8 @@ class Resize(ChangingVerb[ResizeReport]):
         return plan
 
     def _fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
-        """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
+        """Fold a filter to the target; return the best fold, or the filter itself, with the reason
+        if the result misses the target."""
         if self.fpp is not None:
             folded_filter = bloom.fold_to_fpp(self.fpp)
             return (
@@ -207,12 +212,14 @@ def resize_filters(
     strict: bool = True,
     **options: Unpack[EditOptions],
 ) -> ResizeReport:
-    """Resize filters of one file, writing to `output` or `in_place`; see `Resize`, and `Edit` for the options."""
+    """Resize filters of one file, writing to `output` or `in_place`; see `Resize`, and `Edit` for
+    the options."""
     return Resize(columns, fpp, num_bytes)(path, Edit(**options), strict=strict)
 
 
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
-    """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one cannot be interpreted."""
+    """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one
+    cannot be interpreted."""
     chosen = {column.index for column in columns or file.footer.columns}
     is_empty = True
     for row_group in range(file.footer.num_row_groups):

@@ -1,4 +1,5 @@
-"""`size`: compute the size of a filter, its number of distinct values or its false-positive rate from the other two."""
+"""`size`: compute the size of a filter, its number of distinct values or its false-positive rate
+from the other two."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class SizeChoice(Frozen):
     """False-positive rate with `ndv` values."""
     bits_per_value: float
     most_values: int
-    """The largest number of distinct values with which this size has at most the target false-positive rate."""
+    """The largest number of distinct values with which this size has at most the target
+    false-positive rate."""
 
 
 class DialectSize(Frozen):
@@ -49,18 +51,20 @@ class SizeReport(Tabular):
     """Target false-positive rate, or the one that the given number of values and size result in."""
     bitset_bytes: int
     sizes: tuple[SizeChoice, ...]
-    """The next smaller power of two, the chosen size, and the next larger power of two, from 64 bytes to 128 MiB."""
+    """The next smaller power of two, the chosen size, and the next larger power of two, from 64
+    bytes to 128 MiB."""
     bits_per_value: float
     """Bits per value that a filter needs for `fpp`, if its size need not be a power of two."""
     formula_bits_per_value: float
-    """The same by the closed formula of the first draft, `-8 / log(1 - fpp^(1/8))`, which some writers still use."""
+    """The same by the closed formula of the first draft, `-8 / log(1 - fpp^(1/8))`, which some
+    writers still use."""
     formula_fpp: float
     """False-positive rate of a filter with that many bits per value."""
     formula_bytes: int
     """Bytes of the bitset that a writer chooses by that formula: a power of two."""
     dialects: tuple[DialectSize, ...]
-    """The filter in the released format and in each draft, all with the same bitset size and false-positive rate. Drafts without Thrift
-    had only powers of two.
+    """The filter in the released format and in each draft, all with the same bitset size and
+    false-positive rate. Drafts without Thrift had only powers of two.
     """
 
     def _summary(self) -> str:
@@ -73,14 +77,16 @@ CHOSEN, SMALLER, LARGER = "chosen", "next smaller", "next larger"
 def size_filter(
     *, ndv: int | None = None, fpp: float | None = None, num_bytes: int | None = None
 ) -> SizeReport:
-    """Compute the size of a filter for `ndv` distinct values at the false-positive rate `fpp`, or what a size of `num_bytes` gives.
+    """Compute the size of a filter for `ndv` distinct values at the false-positive rate `fpp`, or
+    what a size of `num_bytes` gives.
 
-    ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`, 0.01 if None
-    num_bytes        the number of distinct values that a bitset of this size holds at `fpp`
-    ndv, num_bytes   the rate of a bitset of this size with `ndv` values
+    ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`,
+    0.01 if None num_bytes        the number of distinct values that a bitset of this size holds at
+    `fpp` ndv, num_bytes   the rate of a bitset of this size with `ndv` values
 
-    The report also has the next smaller and the next larger size, the bytes in each draft of the format, and the size by the closed
-    formula of the first draft. Raises UsageError for other combinations, and for numbers that no filter has.
+    The report also has the next smaller and the next larger size, the bytes in each draft of the
+    format, and the size by the closed formula of the first draft. Raises UsageError for other
+    combinations, and for numbers that no filter has.
     """
     _check(ndv, fpp, num_bytes)
     target = DEFAULT_FPP if fpp is None else fpp
@@ -135,7 +141,8 @@ def _check(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
 
 
 def _neighbours(num_bytes: int) -> list[tuple[str, int]]:
-    """Return the size between the powers of two next to it, as far as filters of those sizes may be written."""
+    """Return the size between the powers of two next to it, as far as filters of those sizes may be
+    written."""
     smaller = 1 << (num_bytes - 1).bit_length() - 1
     larger = 1 << num_bytes.bit_length()
     sizes = [(SMALLER, smaller), (CHOSEN, num_bytes), (LARGER, larger)]

@@ -1,9 +1,11 @@
-"""A verb is a value: it says what is wanted of a file, and nothing about which files, keys or workers.
+"""A verb is a value: it says what is wanted of a file, and nothing about which files, keys or
+workers.
 
     Probe("user_id", [42])("events.parquet")              the report of one file
     run(Probe("user_id", [42]), "lake/**")                 a row for each of many files, see running.run
 
-A verb is equal to another with the same fields, prints as the call that makes it, and is sent to other processes by its fields.
+A verb is equal to another with the same fields, prints as the call that makes it, and is sent to
+other processes by its fields.
 """
 
 from __future__ import annotations
@@ -78,13 +80,16 @@ class Needs(Frozen):
     filters: tuple[str, ...] = ()
     """The columns that must have filters, and so values in the files of a table."""
     values: Any = None
-    """The values that are looked for in the first of these columns, or in any; None for a verb that answers nothing about values."""
+    """The values that are looked for in the first of these columns, or in any; None for a verb that
+    answers nothing about values."""
     excludes: bool = False
-    """Whether files need no report that certainly have none of the values in the first of these columns."""
+    """Whether files need no report that certainly have none of the values in the first of these
+    columns."""
 
 
 class Given(Frozen):
-    """What a run gives every file besides the verb. It is in no report; its caches are empty in each new process."""
+    """What a run gives every file besides the verb. It is in no report; its caches are empty in
+    each new process."""
 
     keys: KeysLike = None
     max_page_bytes: MaxPageBytes = None
@@ -122,7 +127,8 @@ class Verb(Frozen, Generic[Report]):
     combines: ClassVar[bool] = False
     """Whether the verb answers about all files together: see `CombiningVerb`."""
     operation: ClassVar[str] = ""
-    """The first word of what a commit of a table records, such as `ADD`, for a verb that changes files."""
+    """The first word of what a commit of a table records, such as `ADD`, for a verb that changes
+    files."""
 
     def __reduce__(self) -> tuple[type[Verb[Report]], tuple[object, ...]]:
         return type(self), tuple(getattr(self, name) for name in self._fields)
@@ -142,11 +148,13 @@ class Verb(Frozen, Generic[Report]):
         return None
 
     def of_table(self, name: str) -> Verb[Report]:
-        """Return the verb for all files of the table with this name. Raises UsageError if it says nothing about the table."""
+        """Return the verb for all files of the table with this name. Raises UsageError if it says
+        nothing about the table."""
         return self
 
     def changed_columns(self) -> tuple[str, ...]:
-        """Return the names of the columns that a commit of a table records, and that the table must have; empty for all."""
+        """Return the names of the columns that a commit of a table records, and that the table must
+        have; empty for all."""
         return tuple(getattr(self, "columns", ()))
 
     def table_specs(self) -> Iterable[FilterSpec]:
@@ -154,7 +162,8 @@ class Verb(Frozen, Generic[Report]):
         return ()
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        """Return all that determines the outcome for a file besides the file, as values that `repr` describes completely."""
+        """Return all that determines the outcome for a file besides the file, as values that `repr`
+        describes completely."""
         raise NotImplementedError
 
     def carry(
@@ -164,7 +173,8 @@ class Verb(Frozen, Generic[Report]):
         jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Report:
-        """Return the report of one file of a run; `jobs` threads may process it, and `progress` is called as they do."""
+        """Return the report of one file of a run; `jobs` threads may process it, and `progress` is
+        called as they do."""
         raise NotImplementedError
 
     def combine(self, rows: Iterable[Row[Report]], files: AllFiles) -> Any:
@@ -172,7 +182,8 @@ class Verb(Frozen, Generic[Report]):
         raise NotImplementedError
 
     def outcome(self, path: FileName, report: Any) -> tuple[str, str | None]:
-        """Return the status of a file with this report, and the reason if the status is not `ok`."""
+        """Return the status of a file with this report, and the reason if the status is not
+        `ok`."""
         return OK, None
 
     def failed(self, path: FileName, error: SbbfError) -> Report | None:
@@ -182,7 +193,8 @@ class Verb(Frozen, Generic[Report]):
     def recognise(
         self, file: ParquetFile, report: Any, listed_bytes: int, edit: Edit
     ) -> Report | None:
-        """Return what an attempt reported that was lost, from the file that it changed and the report of a later one; None if unknown.
+        """Return what an attempt reported that was lost, from the file that it changed and the
+        report of a later one; None if unknown.
 
         `listed_bytes` is the length of the file before the first attempt.
         """
@@ -210,10 +222,12 @@ class ReadingVerb(Verb[Report]):
     ) -> Report:
         """Return the report of one file.
 
-        `path` is a path or URL, an open binary file or, with `filesystem` (of pyarrow or fsspec), a path in it. `keys` are those of
-        encrypted columns. A page whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`). `jobs`
-        column chunks are processed concurrently, one per core if None. A column that the file lacks is an error; unless `strict`, as for
-        one of many files, the verb works on the columns that the file has, and raises NotApplicableError if it has none of them.
+        `path` is a path or URL, an open binary file or, with `filesystem` (of pyarrow or fsspec), a
+        path in it. `keys` are those of encrypted columns. A page whose header states more than
+        `max_page_bytes` uncompressed bytes is not read (see `PageLimit`). `jobs` column chunks are
+        processed concurrently, one per core if None. A column that the file lacks is an error;
+        unless `strict`, as for one of many files, the verb works on the columns that the file has,
+        and raises NotApplicableError if it has none of them.
         """
         return self.carry(
             find_input(path, filesystem), Given(keys, max_page_bytes, strict, reuse), jobs, progress
@@ -232,7 +246,8 @@ class ReadingVerb(Verb[Report]):
 
 
 class CombiningVerb(ReadingVerb[Report], Generic[Report, Whole]):
-    """A verb that answers about all files together. The report of one file is a part of the answer."""
+    """A verb that answers about all files together. The report of one file is a part of the
+    answer."""
 
     combines = True
 
@@ -242,25 +257,30 @@ class CombiningVerb(ReadingVerb[Report], Generic[Report, Whole]):
 
 
 class ChangingVerb(Verb[Changed]):
-    """A verb that changes files. Only the file determines what to do, so that a second run, or a task that runs twice, does nothing."""
+    """A verb that changes files. Only the file determines what to do, so that a second run, or a
+    task that runs twice, does nothing."""
 
     changes = True
 
     def before(self, path: FileName, edit: Edit) -> Changed | None:
-        """Return the report of a file that need not be opened. Raises RefusedError for one that must not be."""
+        """Return the report of a file that need not be opened. Raises RefusedError for one that
+        must not be."""
         return None
 
     def on(self, change: OpenEdit) -> Changed:
-        """Change an open file, or judge in a dry run what would change; `change.file.run` has what the run gives."""
+        """Change an open file, or judge in a dry run what would change; `change.file.run` has what
+        the run gives."""
         raise NotImplementedError
 
     def __call__(
         self, path: FileName, edit: Edit, *, strict: bool = True, progress: Progress | None = None
     ) -> Changed:
-        """Change one file as `edit` says, and return the report; the old file stays intact whatever is raised.
+        """Change one file as `edit` says, and return the report; the old file stays intact whatever
+        is raised.
 
-        `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it safe), or if
-        another writer changes the file meanwhile, UnreadableError, UsageError, WriteError.
+        `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the
+        message says how to make it safe), or if another writer changes the file meanwhile,
+        UnreadableError, UsageError, WriteError.
         """
         return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, progress)
 
@@ -271,7 +291,8 @@ class ChangingVerb(Verb[Changed]):
         jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Changed:
-        """Change one file of a run. If another writer changes it meanwhile, wait, and begin again; filters that were built stay."""
+        """Change one file of a run. If another writer changes it meanwhile, wait, and begin again;
+        filters that were built stay."""
         from sbbf_tool.editing.edit import PrebuiltFilters
         from sbbf_tool.storage.places import open_spool
 

@@ -1,4 +1,5 @@
-"""`verify`: verify that a file's filters answer `maybe` for every stored value, and that they are as readers expect."""
+"""`verify`: verify that a file's filters answer `maybe` for every stored value, and that they are
+as readers expect."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 
 class Verify(ReadingVerb[VerifyReport]):
-    """Query each filter of `columns` (if empty, of all columns) for every value of its column chunk.
+    """Query each filter of `columns` (if empty, of all columns) for every value of its column
+    chunk.
 
-    A filter that cannot be read, or cannot be decrypted without a key, is reported as not verified; in the second case, `locked_columns`
-    lists its column. A filter whose chunk cannot be decoded is also not verified; `unreadable` lists the chunk. Raises UnreadableError (not
-    a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; an oversized page).
+    A filter that cannot be read, or cannot be decrypted without a key, is reported as not verified;
+    in the second case, `locked_columns` lists its column. A filter whose chunk cannot be decoded is
+    also not verified; `unreadable` lists the chunk. Raises UnreadableError (not a Parquet file),
+    UsageError (no such column), RefusedError (encrypted footer without a key; an oversized page).
     """
 
     name = "verify"

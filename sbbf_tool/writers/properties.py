@@ -1,4 +1,5 @@
-"""Writers that are set by properties, as names and values, which `parse` reads into filter specs, and `build` builds of them.
+"""Writers that are set by properties, as names and values, which `parse` reads into filter specs,
+and `build` builds of them.
 
     parquet-java   parquet.bloom.filter.enabled#C = true, also fpp#C, expected.ndv#C and max.bytes: Hadoop's configuration, options of Spark
     Iceberg        write.parquet.bloom-filter-enabled.column.C = true, also -fpp.column.C, -ndv.column.C and -max-bytes: properties of the
@@ -35,7 +36,8 @@ from sbbf_tool.writers.writer import (
 
 
 class Properties(NamedTuple):
-    """The names of a writer's properties: `prefix`, what is set, and after `separator` the column; without a column, they hold for all."""
+    """The names of a writer's properties: `prefix`, what is set, and after `separator` the column;
+    without a column, they hold for all."""
 
     prefix: str
     separator: str
@@ -47,7 +49,8 @@ class Properties(NamedTuple):
     ) -> tuple[FilterSpec, ...]:
         """Parse the properties among these settings, as one spec for each column that they enable.
 
-        `column_of` returns the name of the column that a property names. Raises UsageError for a value with no meaning.
+        `column_of` returns the name of the column that a property names. Raises UsageError for a
+        value with no meaning.
         """
         parsers = {
             "enabled": _parse_flag,
@@ -75,7 +78,8 @@ class Properties(NamedTuple):
     def build(
         self, specs: Iterable[FilterSpec], name_of: Callable[[str], str] = str
     ) -> dict[str, str]:
-        """Build the properties, in which a column has the name that `name_of` returns. The largest of the limits holds for all columns."""
+        """Build the properties, in which a column has the name that `name_of` returns. The largest
+        of the limits holds for all columns."""
         properties: dict[str, str] = {}
         limits: list[int] = []
         for spec in specs:
@@ -94,7 +98,8 @@ class Properties(NamedTuple):
 def declare(
     column: str, fpp: float | None = None, ndv: int | None = None, max_bytes: int | None = None
 ) -> FilterSpec:
-    """Return the spec of a column for which a writer adds filters. Filters have the FPP unless the number of values sets their size."""
+    """Return the spec of a column for which a writer adds filters. Filters have the FPP unless the
+    number of values sets their size."""
     judge: Judge = "existence" if fpp is None or ndv is not None else "fpp"
     return FilterSpec((column,), DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, judge=judge)
 
@@ -182,14 +187,16 @@ _RECORD = "sbbf.set-properties"
 def record_properties(
     before: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return these properties with a record of those that the table does not have already, for `take_back`."""
+    """Return these properties with a record of those that the table does not have already, for
+    `take_back`."""
     ours = _parse_record(before)
     ours |= {name: text for name, text in properties.items() if before.get(name) != text}
     return {**properties, **({_RECORD: json.dumps(ours, sort_keys=True)} if ours else {})}
 
 
 def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, str | None]:
-    """Return the change that removes the properties that `sbbf` has set for these columns (all if empty) and that are still as it set them.
+    """Return the change that removes the properties that `sbbf` has set for these columns (all if
+    empty) and that are still as it set them.
 
     `columns` are named as in properties.
     """
@@ -239,7 +246,10 @@ def _problem_of_datafusion(column: Column) -> str | None:
     if column.max_repetition:
         return "the elements of lists have other names in memory"
     if any(part != part.lower() for part in column.path):
-        return "names of options are lower case (in Python, ParquetWriterOptions takes the name as it is)"
+        return (
+            "names of options are lower case (in Python, ParquetWriterOptions takes the "
+            "name as it is)"
+        )
     return None
 
 
@@ -292,8 +302,10 @@ TRINO = Writer(
     _write_trino,
     "--",
     (
-        "Trino takes neither NDV nor FPP; the property is one of Iceberg tables, and of Hive tables when they are created",
-        "Trino writes no filter length, without which parquet-java 1.14.0 to 1.15.2 may lose rows; a repair adds it",
+        "Trino takes neither NDV nor FPP; the property is one of Iceberg tables, and of Hive "
+        "tables when they are created",
+        "Trino writes no filter length, without which parquet-java 1.14.0 to 1.15.2 may lose "
+        "rows; a repair adds it",
     ),
     _problem_of_trino,
     uses_formula=False,

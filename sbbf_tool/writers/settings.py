@@ -1,7 +1,9 @@
-"""The settings by which a writer adds the advised filters to the files that it writes: text to paste, with NDV and FPP per column.
+"""The settings by which a writer adds the advised filters to the files that it writes: text to
+paste, with NDV and FPP per column.
 
-Most writers size a filter by the closed formula of the format's first draft, which gives too few bits for the FPP that it is given. The
-settings therefore state an FPP with which the writer chooses the size that the target needs. What a writer cannot be set to do is a note.
+Most writers size a filter by the closed formula of the format's first draft, which gives too few
+bits for the FPP that it is given. The settings therefore state an FPP with which the writer chooses
+the size that the target needs. What a writer cannot be set to do is a note.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from sbbf_tool.writers.writer import (
 
 
 def _write_duckdb(settings: Sequence[Setting], request: Request) -> Iterator[str]:
-    # Room for more values than were counted: a chunk whose dictionary exceeds the limit gets no filter.
+    # Room for more values than were counted: a chunk whose dictionary exceeds the limit gets no
+    # filter.
     limit = 1 << max(setting.ndv for setting in settings).bit_length()
     yield "COPY my_table TO 'data.parquet' ("
     yield "    FORMAT parquet,"
@@ -49,8 +52,10 @@ DUCKDB = Writer(
     _write_duckdb,
     "--",
     (
-        "DuckDB takes neither columns nor NDV: it writes filters for all dictionary-encoded chunks, and for no others",
-        "a chunk is dictionary-encoded if it has at most DICTIONARY_SIZE_LIMIT distinct values; text also has a limit in bytes,"
+        "DuckDB takes neither columns nor NDV: it writes filters for all dictionary-encoded "
+        "chunks, and for no others",
+        "a chunk is dictionary-encoded if it has at most DICTIONARY_SIZE_LIMIT distinct values; "
+        "text also has a limit in bytes,"
         " STRING_DICTIONARY_PAGE_SIZE_LIMIT",
     ),
     takes_ndv=False,
@@ -60,7 +65,9 @@ DUCKDB = Writer(
 
 def _options_of_arrow(settings: Sequence[Setting], indent: str) -> Iterator[str]:
     for setting in settings:
-        yield f'{indent}{write_text(setting.path)}: {{"ndv": {setting.ndv}, "fpp": {setting.fpp:g}}},'
+        yield (
+            f'{indent}{write_text(setting.path)}: {{"ndv": {setting.ndv}, "fpp": {setting.fpp:g}}},'
+        )
 
 
 def _write_pyarrow(settings: Sequence[Setting], request: Request) -> Iterator[str]:
@@ -92,7 +99,8 @@ POLARS = Writer(
     _write_polars,
     "#",
     (
-        "Polars writes no filters itself; with use_pyarrow=True, pyarrow (24 or newer) writes the file",
+        "Polars writes no filters itself; with use_pyarrow=True, pyarrow (24 or newer) writes "
+        "the file",
         "add filters to files of sink_parquet and of other ways to write when they are finished",
     ),
 )
@@ -140,7 +148,8 @@ def parse_settings(
     *,
     is_required: bool = True,
 ) -> tuple[FilterSpec, ...]:
-    """Return the filters that the properties of a table promise. Raises UsageError if they promise none although it `is_required`.
+    """Return the filters that the properties of a table promise. Raises UsageError if they promise
+    none although it `is_required`.
 
     `column_of` returns the name of the column that a property of an Iceberg table names.
     """
@@ -150,7 +159,10 @@ def parse_settings(
         *TRINO_PROPERTIES.parse(properties),
     )
     if not specs and is_required:
-        hint = "expected write.parquet.bloom-filter-enabled.column.COLUMN or parquet.bloom.filter.enabled#COLUMN"
+        hint = (
+            "expected write.parquet.bloom-filter-enabled.column.COLUMN or "
+            "parquet.bloom.filter.enabled#COLUMN"
+        )
         raise UsageError(
             "the properties of the table declare no filter of a Parquet column", hint=hint
         )
@@ -178,11 +190,13 @@ def build_settings(writer: str, request: Request) -> WriterSettings:
         most = max(column.values for column in request.columns)
         notes.insert(
             0,
-            f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row groups need other numbers",
+            f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row "
+            "groups need other numbers",
         )
     if row.takes_fpp and any(setting.fpp < request.fpp for setting in settings):
         notes.append(
-            f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses sizes, which gives too few bits"
+            f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses "
+            "sizes, which gives too few bits"
         )
     if not settings:
         notes.append("no column gets a filter")

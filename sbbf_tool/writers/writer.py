@@ -1,4 +1,5 @@
-"""What a module of a writer says of it, and what several of them write: quoted text, and properties of tables in SQL."""
+"""What a module of a writer says of it, and what several of them write: quoted text, and properties
+of tables in SQL."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Request:
 
 
 def pattern_of(path: str) -> str:
-    """Return the pattern of the files with this name, relative to the working folder if they are below it."""
+    """Return the pattern of the files with this name, relative to the working folder if they are
+    below it."""
     try:
         relative = os.path.relpath(path) if os.path.isabs(path) else path
     except OSError:  # the working folder is gone
@@ -64,7 +66,8 @@ class Setting(NamedTuple):
 
 
 def specs_of(settings: Sequence[Setting], max_bytes: int | None = None) -> list[FilterSpec]:
-    """Return the specs of these columns under the names that writers use, with one limit in bytes."""
+    """Return the specs of these columns under the names that writers use, with one limit in
+    bytes."""
     return [
         FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings
     ]
@@ -122,7 +125,8 @@ class ColumnSettings(Frozen):
 
 
 class WriterSettings(Frozen):
-    """The settings by which a writer adds the filters that are advised, and those that are kept, to new files."""
+    """The settings by which a writer adds the filters that are advised, and those that are kept, to
+    new files."""
 
     writer: str
     text: str

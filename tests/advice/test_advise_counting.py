@@ -1,4 +1,5 @@
-"""Estimates of distinct values within their stated error, and overlaps that can be calculated by hand."""
+"""Estimates of distinct values within their stated error, and overlaps that can be calculated by
+hand."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def test_a_large_ndv_is_within_four_standard_errors(seed):
 
 @each("domain", [50, 20_000, 200_000, 2**62])
 def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
-    """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
+    """A tenth is read. The estimate is right if all values are distinct, and at most too high if
+    values repeat."""
     values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(
         0x9E3779B97F4A7C15
     )

@@ -2,8 +2,9 @@
 
     python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
 
-Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. `bench_kernel.py` and
-`bench_files.py` describe what is measured and how; `bench_runners.py` measures runs over many files.
+Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01`
+tries it out. `bench_kernel.py` and `bench_files.py` describe what is measured and how;
+`bench_runners.py` measures runs over many files.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def main() -> None:
     )
     parser.add_argument(
         "--folder",
-        help="where files are made; the system's place for temporary files by default, or one in memory",
+        help="where files are made; the system's place for temporary files by default, or "
+        "one in memory",
     )
     chosen = parser.parse_args()
     # A process that may not keep its bytecode compiles every module each time.
@@ -102,7 +104,10 @@ def main() -> None:
         )
         for figure in source:
             figures.append(figure)
-            amounts = f"{figure.layout.format(figure.amount)} | {figure.peer}, {figure.layout.format(figure.peer_amount)}"
+            amounts = (
+                f"{figure.layout.format(figure.amount)} | {figure.peer}, "
+                f"{figure.layout.format(figure.peer_amount)}"
+            )
             verdict = "" if figure.is_reached else ", **not reached**"
             print(
                 f"| {figure.name} | {amounts} | {figure.ratio} | {figure.target.text}{verdict} |",

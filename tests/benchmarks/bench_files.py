@@ -1,7 +1,8 @@
-"""What whole commands cost on whole files, beside the systems that could do the same. `bench_all.py` runs them.
+"""What whole commands cost on whole files, beside the systems that could do the same.
+`bench_all.py` runs them.
 
-Both are measured in turn as whole processes (A B A B ...), medians. Bytes are counted by the commands themselves. A smaller scale makes the
-files smaller.
+Both are measured in turn as whole processes (A B A B ...), medians. Bytes are counted by the
+commands themselves. A smaller scale makes the files smaller.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ ROW_GROUP_ROWS = 500_000
 START = {"--help": 1.5, "probe": 1.8, "inspect": 2.5}
 """How many times as long as importing click each command may take."""
 COPIES = {20: {"pyarrow": 2, "DuckDB": 4.5}, 200: {"DuckDB": 10}}
-"""How many times faster an atomic copy is to be than others rewriting the file, by the number of columns."""
+"""How many times faster an atomic copy is to be than others rewriting the file, by the number of
+columns."""
 
 
 # --- Files ---
 
 
 def wide_table(path: Path, rows: int, columns: int, *, with_filters: bool = False) -> None:
-    """`columns` columns, of which `id` is unique and `key` is text; the rest are numbers and text of some repetition."""
+    """`columns` columns, of which `id` is unique and `key` is text; the rest are numbers and text
+    of some repetition."""
     rng = np.random.default_rng(7)
     writer = None
     for start in range(0, rows, ROW_GROUP_ROWS):
@@ -71,17 +74,20 @@ REWRITERS = {
         "f = pq.ParquetFile(sys.argv[1])\n"
         "o = {c: {'ndv': 500000, 'fpp': 0.01} for c in ('id', 'key')}\n"
         "with pq.ParquetWriter(sys.argv[2], f.schema_arrow, bloom_filter_options=o) as w:\n"
-        "    for i in range(f.num_row_groups): w.write_table(f.read_row_group(i), row_group_size=500000)\n"
+        "    for i in range(f.num_row_groups): w.write_table(f.read_row_group(i), "
+        "row_group_size=500000)\n"
     ),
     "DuckDB": (
-        "import sys, duckdb\nduckdb.sql(f\"copy (from '{sys.argv[1]}') to '{sys.argv[2]}' (format parquet, row_group_size 500000)\")\n"
+        "import sys, duckdb\nduckdb.sql(f\"copy (from '{sys.argv[1]}') to '{sys.argv[2]}' "
+        '(format parquet, row_group_size 500000)")\n'
     ),
     "DataFusion": (
         "import sys, datafusion\n"
         "c = datafusion.SessionContext()\n"
         "c.register_parquet('t', sys.argv[1])\n"
         "c.sql(f\"copy (select * from t) to '{sys.argv[2]}' stored as parquet options ("
-        "'format.bloom_filter_enabled::id' 'true', 'format.bloom_filter_enabled::key' 'true')\").collect()\n"
+        "'format.bloom_filter_enabled::id' 'true', 'format.bloom_filter_enabled::key' "
+        "'true')\").collect()\n"
     ),
 }
 
@@ -157,7 +163,8 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterato
 
 
 def narrow_table(path: Path, rows: int, columns: int) -> None:
-    """`id` and `key` are unique; the values of the other columns repeat, every second one without a dictionary."""
+    """`id` and `key` are unique; the values of the other columns repeat, every second one without a
+    dictionary."""
     rng = np.random.default_rng(7)
     data = {
         "id": rng.permutation(rows),
@@ -173,7 +180,8 @@ def narrow_table(path: Path, rows: int, columns: int) -> None:
 
 
 def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """Advice on 20 columns beside adding the filters that it recommends: those of most columns, and of few."""
+    """Advice on 20 columns beside adding the filters that it recommends: those of most columns, and
+    of few."""
     for write in (wide_table, narrow_table):
         source, out = folder / "advise.parquet", folder / "out.parquet"
         write(source, int(3_000_000 * scale), 20)
@@ -207,14 +215,16 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """All values of 20 columns of four types, each queried in the filter of its chunk, beside DuckDB hashing all of them."""
+    """All values of 20 columns of four types, each queried in the filter of its chunk, beside
+    DuckDB hashing all of them."""
     source = folder / "verify.parquet"
     rows = int(3_000_000 * scale)
     wide_table(source, rows, 20, with_filters=True)
     program = (
         "import sys, duckdb\n"
         "names = [row[0] for row in duckdb.sql(f\"describe from '{sys.argv[1]}'\").fetchall()]\n"
-        "duckdb.sql(f\"select {', '.join(f'bit_xor(hash({name}))' for name in names)} from '{sys.argv[1]}'\").fetchall()\n"
+        "duckdb.sql(f\"select {', '.join(f'bit_xor(hash({name}))' for name in names)} from "
+        "'{sys.argv[1]}'\").fetchall()\n"
     )
     ours, theirs = [SBBF, "verify", "-q", str(source)], [sys.executable, "-c", program, str(source)]
     name, target = f"verify, {20 * rows:,} values", Target.of_the_peer(1.0)
@@ -225,12 +235,14 @@ def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         rounds, {"ours": lambda: usage_of(ours)[0], "peer": lambda: usage_of(theirs)[0]}
     ).values()
     yield figure._replace(
-        note=f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}"
+        note=f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio "
+        f"{seconds / of_peer:.2f}"
     )
 
 
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """Bytes that add-filter reads of dictionary-encoded chunks, beside the bytes of their dictionary pages."""
+    """Bytes that add-filter reads of dictionary-encoded chunks, beside the bytes of their
+    dictionary pages."""
     from sbbf_tool.file.parquet_file import ParquetFile
 
     source = folder / "dictionary.parquet"
@@ -272,7 +284,10 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     pq.write_table(
         pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options
     )
-    duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
+    duckdb = (
+        "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', "
+        "'id', {sys.argv[2]})\").fetchall()"
+    )
     name, peer = (
         "probe of one value, cold, 100 row groups with 1 MiB filters",
         "DuckDB parquet_bloom_probe",
@@ -308,7 +323,10 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             lake / f"part-{number:05d}.parquet",
             bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}},
         )
-    duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
+    duckdb = (
+        'import sys, duckdb; duckdb.sql(f"from '
+        "parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
+    )
     name, peer = (
         f"probe of one value over {count:,} small files",
         "DuckDB parquet_bloom_probe over the glob",
@@ -318,7 +336,8 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """Two columns of many files of 100 kB get filters, with two processes each; new copies of the files in each round."""
+    """Two columns of many files of 100 kB get filters, with two processes each; new copies of the
+    files in each round."""
     source, work = folder / "source", folder / "work"
     source.mkdir()
     count = int(3000 * scale)
@@ -341,7 +360,8 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "import pyarrow.parquet as pq\n"
         "def rewrite(path):\n"
         "    o = {c: {'ndv': 3300, 'fpp': 0.01} for c in ('id', 'key')}\n"
-        "    pq.write_table(pq.read_table(path, use_threads=False), path + '.new', bloom_filter_options=o)\n"
+        "    pq.write_table(pq.read_table(path, use_threads=False), path + '.new', "
+        "bloom_filter_options=o)\n"
         "    os.replace(path + '.new', path)\n"
         "if __name__ == '__main__':\n"
         "    with Pool(2) as pool: pool.map(rewrite, sorted(glob.glob(sys.argv[1] + '/*')), 16)\n"
@@ -371,7 +391,10 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
     script = folder / "rewriting.py"
     script.write_text(rewriting)
-    name = f"add-filter, 2 columns of {count:,} files of {num_bytes / max(count, 1) / 1000:.0f} kB, two processes"
+    name = (
+        f"add-filter, 2 columns of {count:,} files of "
+        f"{num_bytes / max(count, 1) / 1000:.0f} kB, two processes"
+    )
     theirs = on_copies([sys.executable, str(script), str(work)])
     figure = measure(
         rounds,
@@ -387,7 +410,8 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """int64 keys, of which 1 % are stored: a million in one file of 30 row groups with 1 MiB filters, 10,000 in 3,000 small files."""
+    """int64 keys, of which 1 % are stored: a million in one file of 30 row groups with 1 MiB
+    filters, 10,000 in 3,000 small files."""
     source, keys, answers = folder / "keys.parquet", folder / "keys.txt", folder / "answers.txt"
     rng = np.random.default_rng(7)
     rows, count = int(500_000 * scale), int(1_000_000 * scale)
@@ -468,7 +492,8 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """50,000 keys, of which 1 in 20 is stored, over 2,000 files in 100 folders by pyarrow and DuckDB: beside DuckDB's exact semi-join."""
+    """50,000 keys, of which 1 in 20 is stored, over 2,000 files in 100 folders by pyarrow and
+    DuckDB: beside DuckDB's exact semi-join."""
     import duckdb
 
     lake, keys = folder / "two-writers", folder / "keys.txt"
@@ -500,8 +525,10 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
     keys.write_text("".join(f"{each}\n" for each in some))
     semi_join = (
         "import duckdb, sys\n"
-        "lake, keys = f\"read_parquet('{sys.argv[1]}/**/*.parquet', filename = true)\", f\"read_csv('{sys.argv[2]}', header = false)\"\n"
-        "duckdb.sql(f'select filename, count(*) from {lake} where user_id in (from {keys}) group by 1').fetchall()\n"
+        "lake, keys = f\"read_parquet('{sys.argv[1]}/**/*.parquet', filename = true)\", "
+        "f\"read_csv('{sys.argv[2]}', header = false)\"\n"
+        "duckdb.sql(f'select filename, count(*) from {lake} where user_id in (from {keys}) group "
+        "by 1').fetchall()\n"
     )
     for name, options, wanted in (("probe", [], 2.0), ("probe --confirm", ["--confirm"], 3.0)):
         probe = [
@@ -526,7 +553,8 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
 
 
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
-    """Columns of four types with statistics; a row group has 20 rows, so that the footer is the larger part of the file."""
+    """Columns of four types with statistics; a row group has 20 rows, so that the footer is the
+    larger part of the file."""
     count = row_groups * 20
     kinds = (
         np.arange(count),
@@ -544,12 +572,16 @@ def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str,
 
 
 def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """Footers of 2,000 columns x 50 row groups and of 500 x 100: one column is probed or gets filters, or all are inspected."""
+    """Footers of 2,000 columns x 50 row groups and of 500 x 100: one column is probed or gets
+    filters, or all are inspected."""
     source, out = folder / "footer.parquet", folder / "out.parquet"
     columns, row_groups = 2000, max(2, int(50 * scale))
     many_columns(source, columns, row_groups, ("c0", "c3"))
     size = f"{columns:,} columns x {row_groups} row groups"
-    duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'c0', -5)\").fetchall()"
+    duckdb = (
+        "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', "
+        "'c0', -5)\").fetchall()"
+    )
     read_footer = "import sys, pyarrow.parquet as pq; pq.read_metadata(sys.argv[1])"
     add = [SBBF, "add-filter", str(source), "-c", "c4", "-o", str(out)]
 
@@ -589,7 +621,8 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """The package as it is when installed, its bytecode compiled, on a file of 1,000 rows: all that is measured is how a process begins."""
+    """The package as it is when installed, its bytecode compiled, on a file of 1,000 rows: all that
+    is measured is how a process begins."""
     package = Path(sbbf_tool.__file__).parent
     shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(folder / package.name, quiet=1)

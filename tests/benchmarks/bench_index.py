@@ -1,7 +1,8 @@
-"""What an index of a lake costs, and what a query of it costs beside one of the files. `bench_all.py` runs it.
+"""What an index of a lake costs, and what a query of it costs beside one of the files.
+`bench_all.py` runs it.
 
-The files are hard links to fifty, which have one row group of 800 values and a filter of 4 KiB: reading them takes the page cache no space.
-Whole processes are timed, with their start.
+The files are hard links to fifty, which have one row group of 800 values and a filter of 4 KiB:
+reading them takes the page cache no space. Whole processes are timed, with their start.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def _of_files(folder: Path, rounds: int, count: int) -> Iterator[Figure]:
     keys.write_text("".join(f"{value}\n" for value in random.integers(0, 1 << 62, KEYS)))
     by_hand = python(_TABLE, f"{lake}/*.parquet", table, "")()
     seconds = timed([SBBF, "index", str(lake), "-c", "v", "-o", str(built)])
-    note = f"{sum(path.stat().st_size for path in built.iterdir()):,} bytes; table: {table.stat().st_size:,}"
+    note = (
+        f"{sum(path.stat().st_size for path in built.iterdir()):,} bytes; table: "
+        f"{table.stat().st_size:,}"
+    )
     yield Figure(
         f"{name}: built",
         seconds,

@@ -1,12 +1,17 @@
-"""How fast values become bits: hash and insert, on each fast kernel, beside two yardsticks. `bench_all.py --only kernel` runs it.
+"""How fast values become bits: hash and insert, on each fast kernel, beside two yardsticks.
+`bench_all.py --only kernel` runs it.
 
-Two columns of distinct values, 10 M of int64 and 2 M of 36-byte strings, go into filters with an FPP of 1 %. The yardsticks:
+Two columns of distinct values, 10 M of int64 and 2 M of 36-byte strings, go into filters with an
+FPP of 1 %. The yardsticks:
 
-- pyarrow: the *extra* time that its Parquet writer takes when it also builds the filter of the same column.
-- floor: what any kernel has to do, and nothing else: a C loop that reads every value, picks a random block by one multiplication, and
-  reads and writes that block, with cache lines requested ahead. Needs a C compiler.
+- pyarrow: the *extra* time that its Parquet writer takes when it also builds the filter of the same
+  column.
+- floor: what any kernel has to do, and nothing else: a C loop that reads every value, picks a
+  random block by one multiplication, and reads and writes that block, with cache lines requested
+  ahead. Needs a C compiler.
 
-Everything is measured in turn, round after round, so that a busy minute of the machine hits all alike; figures are medians.
+Everything is measured in turn, round after round, so that a busy minute of the machine hits all
+alike; figures are medians.
 """
 
 from __future__ import annotations
@@ -66,7 +71,8 @@ void touch(uint8_t *bitset, uint64_t num_blocks, const uint8_t *values, size_t w
 
 
 class Column(NamedTuple):
-    """Distinct values as Arrow holds them and as the bytes behind it; `offsets` for strings only."""
+    """Distinct values as Arrow holds them and as the bytes behind it; `offsets` for strings
+    only."""
 
     name: str
     array: pa.Array
@@ -183,7 +189,8 @@ def compile_floor(folder: Path) -> Path | None:
 
 
 def measure(column: Column, library: Path | None, rounds: int) -> dict[str, float]:
-    """Return the nanoseconds per value of each kernel, of the floor, and what a filter adds to pyarrow's writing."""
+    """Return the nanoseconds per value of each kernel, of the floor, and what a filter adds to
+    pyarrow's writing."""
     contestants: dict[str, Callable[[], float]] = {}
     for name in ("compiled", "numpy"):
         try:

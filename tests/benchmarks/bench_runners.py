@@ -1,11 +1,14 @@
-"""What many small files cost, and one large file of many row groups, by the local runner and by Spark. Linux; run by hand.
+"""What many small files cost, and one large file of many row groups, by the local runner and by
+Spark. Linux; run by hand.
 
     python tests/benchmarks/bench_runners.py [--scale 1] [--json] [--runners local-1 spark-local-2 ...]
 
-At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes fewer files, and smaller row groups.
-Every figure of a runner is of a whole process of `sbbf add-filter`; what it takes to begin is measured with ten files and taken
-off. Between runs the files are cut back to their old length, which is how adding is undone. What Spark's scheduling costs, and how fast
-files are listed, is measured by itself; from all that follows, by `estimate`, what docs/explanation/million-files.md says.
+At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes
+fewer files, and smaller row groups. Every figure of a runner is of a whole process of `sbbf
+add-filter`; what it takes to begin is measured with ten files and taken off. Between runs the files
+are cut back to their old length, which is how adding is undone. What Spark's scheduling costs, and
+how fast files are listed, is measured by itself; from all that follows, by `estimate`, what
+docs/explanation/million-files.md says.
 
 The whole takes some 15 minutes on two cores, and 9 GB of disk.
 """
@@ -45,7 +48,8 @@ _POLL_SECONDS = 0.1
 
 
 class Timed(NamedTuple):
-    """A process that was run, and the most memory, in bytes, that any one process of a kind held."""
+    """A process that was run, and the most memory, in bytes, that any one process of a kind
+    held."""
 
     seconds: float
     peaks: dict[str, int]
@@ -134,7 +138,8 @@ def _memory(pid: int) -> tuple[str, int]:
         return "worker", 0
 
 
-# Run by itself, on one core: what a task with a Python worker costs when there is nothing to do in it.
+# Run by itself, on one core: what a task with a Python worker costs when there is nothing to do in
+# it.
 _TASKS = 200
 _EMPTY_TASKS = f"""
 import time
@@ -286,7 +291,8 @@ STORAGE_BYTES_A_SECOND = 20e9
 
 
 def estimate(measurements: dict[str, Any]) -> dict[str, float]:
-    """Seconds that a million files take on 100 executors of 4 cores, by the formula of million-files.md, from what the cluster did here."""
+    """Seconds that a million files take on 100 executors of 4 cores, by the formula of
+    million-files.md, from what the cluster did here."""
     cluster = next(
         (
             measurements["runners"][name]
@@ -320,9 +326,11 @@ def table(document: dict[str, Any]) -> str:
     """The rows of the tables in docs/explanation/million-files.md."""
     sizes = document["sizes"]
     lines = [
-        f"{sizes['files']:,} files of {sizes['small_file_bytes']:,.0f} bytes; one of {sizes['large_file_bytes']:,} with "
+        f"{sizes['files']:,} files of {sizes['small_file_bytes']:,.0f} bytes; one of "
+        f"{sizes['large_file_bytes']:,} with "
         f"{sizes['row_groups']} row groups; {document['cores']} cores; {document['versions']}",
-        "| runner | to begin | small files | files/s | files/s a core | large file | MB/s a core | of the column, MB/s a core "
+        "| runner | to begin | small files | files/s | files/s a core | large file | MB/s a core "
+        "| of the column, MB/s a core "
         "| largest worker, MiB | largest JVM, MiB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -341,7 +349,8 @@ def table(document: dict[str, Any]) -> str:
     lines.append(f"listed, files/s: {document['files_listed_a_second']:,.0f}")
     if "seconds_a_task" in document:
         lines.append(
-            f"an empty task of Spark's, with a Python worker: {1000 * document['seconds_a_task']:.0f} ms"
+            "an empty task of Spark's, with a Python worker: "
+            f"{1000 * document['seconds_a_task']:.0f} ms"
         )
     lines += [f"{name}: {value:.2f}" for name, value in document["ratios"].items()]
     lines += [

@@ -67,7 +67,8 @@ def timed(command: list[str]) -> float:
 
 
 def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, float]:
-    """The median of each piece of work, measured round after round so that a busy minute hits all alike."""
+    """The median of each piece of work, measured round after round so that a busy minute hits all
+    alike."""
     times: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds):
         for name, once in work.items():

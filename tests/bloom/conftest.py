@@ -1,4 +1,5 @@
-"""Every test that takes `kernel` runs once on each: spec, numpy, compiled, and compiled as on machines without AVX-512 and AVX2.
+"""Every test that takes `kernel` runs once on each: spec, numpy, compiled, and compiled as on
+machines without AVX-512 and AVX2.
 
 The kernel is also made the active one, so that `BloomFilter` and `hashing` work with it.
 """

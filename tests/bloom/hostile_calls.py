@@ -1,9 +1,11 @@
-"""Calls of the compiled kernel that no caller in this package makes, for a kernel that was compiled with sanitizers.
+"""Calls of the compiled kernel that no caller in this package makes, for a kernel that was compiled
+with sanitizers.
 
     python hostile_calls.py SECONDS SEED [INSTRUCTIONS]
 
-Buffers of unusual lengths, at unaligned addresses, that overlap or are no buffers; counts that are negative, too large or do not fit.
-Each call either answers or raises. If it reads or writes a byte outside its buffers, a sanitizer aborts the process.
+Buffers of unusual lengths, at unaligned addresses, that overlap or are no buffers; counts that are
+negative, too large or do not fit. Each call either answers or raises. If it reads or writes a byte
+outside its buffers, a sanitizer aborts the process.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Calls:
         )
 
     def buffer(self, *, of_words: bool = False) -> object:
-        """Return any bytes, mostly writable. Bytes that are not copied are followed by memory that is not theirs."""
+        """Return any bytes, mostly writable. Bytes that are not copied are followed by memory that
+        is not theirs."""
         length = self._random.choice(
             (0, 1, 3, 4, 7, 8, 15, 31, 32, 33, 36, 63, 64, 65, 96, 128, 256, 288, 2048)
         )

@@ -1,4 +1,5 @@
-"""From source distribution to installed package, with a C compiler and without one. Offline, in a copy of the sources."""
+"""From source distribution to installed package, with a C compiler and without one. Offline, in a
+copy of the sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The drafts' hashes and blocks: against published vectors, plain integers, and filters that the branch's own class wrote."""
+"""The drafts' hashes and blocks: against published vectors, plain integers, and filters that the
+branch's own class wrote."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ IDS = [dialect.name for dialect in DIALECTS]
 
 
 def test_the_verification_value_of_its_author():
-    """SMHasher's `VerificationTest`: hashes of 0, 1, ... 255 bytes with other seeds, hashed again; 0x6384BA69 is published for x64_128."""
+    """SMHasher's `VerificationTest`: hashes of 0, 1, ... 255 bytes with other seeds, hashed again;
+    0x6384BA69 is published for x64_128."""
 
     def digest(data: bytes, seed: int) -> bytes:
         return b"".join(
@@ -64,7 +66,8 @@ def test_wrong_offsets(offsets):
 @each("num_blocks", [1, 3, 32])
 @each("dialect", DRAFTS)
 def test_a_kernel_builds_what_the_draft_describes(kernel, dialect, num_blocks):
-    """The bits, set one by one after the draft's own words, are those that a kernel sets from hashes that were put in today's."""
+    """The bits, set one by one after the draft's own words, are those that a kernel sets from
+    hashes that were put in today's."""
     values = [bytes([n, n // 3, 7]) for n in range(50)]
     by_hand = bytearray(num_blocks * 32)
     for value in values:

@@ -1,4 +1,5 @@
-"""`BloomFilter`: what goes in is found, every size is served, folds and unions are what would have been built."""
+"""`BloomFilter`: what goes in is found, every size is served, folds and unions are what would have
+been built."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from support.tables import each
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
-# Bytes, blocks: one block; no power of two; a size that parquet-java writes on request; less than a block over.
+# Bytes, blocks: one block; no power of two; a size that parquet-java writes on request; less than a
+# block over.
 SIZES = [(32, 1), (64, 2), (96, 3), (1000, 31), (1023, 31), (1024, 32)]
 
 

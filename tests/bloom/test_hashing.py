@@ -1,4 +1,5 @@
-"""Hashes: XXH64 by the book, and the same from every kernel in every layout that values come in; and the extremes of values."""
+"""Hashes: XXH64 by the book, and the same from every kernel in every layout that values come in;
+and the extremes of values."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ WIDTHS = [
     129,
 ]
 
-# What Python says of an int that the compiled kernel's type does not hold; Python's own kernels have no such limit.
+# What Python says of an int that the compiled kernel's type does not hold; Python's own kernels
+# have no such limit.
 TOO_LARGE = "cannot fit 'int'"
 # The kernels find the same fault at different moments.
 OUTSIDE, DECREASE = "outside the data|(leave|exceed) the", "offsets( that)? decrease"

@@ -1,4 +1,5 @@
-"""Bitsets: every kernel sets, finds, folds and counts the same bits, touches nothing else, and is chosen as documented."""
+"""Bitsets: every kernel sets, finds, folds and counts the same bits, touches nothing else, and is
+chosen as documented."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def build(kernel: Kernel, num_blocks: int, hashes: list[int]) -> bytearray:
 
 
 def test_where_the_bits_of_one_hash_go(kernel: Kernel) -> None:
-    """Hash 2^63 + 1 is in the middle block of three, and its lower half 1 makes the mask from the salt's own upper five bits."""
+    """Hash 2^63 + 1 is in the middle block of three, and its lower half 1 makes the mask from the
+    salt's own upper five bits."""
     block = b"".join((1 << (salt >> 27)).to_bytes(4, "little") for salt in spec.SALT)
     assert build(kernel, 3, [2**63 + 1]) == bytes(32) + block + bytes(32)
 
@@ -70,7 +72,8 @@ def many_in(num_blocks: int) -> bytes:
 
 @pytest.mark.slow
 def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
-    """More than a batch of the numpy kernel, which has to see to it that no hash of a batch overwrites the bits of another."""
+    """More than a batch of the numpy kernel, which has to see to it that no hash of a batch
+    overwrites the bits of another."""
     for num_blocks in (1, 2, 31, 1024):
         bitset = build(kernel, num_blocks, MANY)
         assert bitset == many_in(num_blocks)
@@ -122,7 +125,8 @@ def test_a_number_of_blocks_that_the_bitset_does_not_have_is_refused(
         lambda: kernel.measure(bitset, num_blocks),
         lambda: kernel.fold(bitset, num_blocks),
     ):
-        # An odd number is refused by `fold` in any bitset; an int beyond 64 bits by Python, before the compiled kernel sees it.
+        # An odd number is refused by `fold` in any bitset; an int beyond 64 bits by Python, before
+        # the compiled kernel sees it.
         with pytest.raises(ValueError, match=r"blocks|cannot fit 'int'"):
             attempt()
     assert bitset == bytes(95)

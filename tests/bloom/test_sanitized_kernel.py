@@ -1,4 +1,5 @@
-"""The compiled kernel under AddressSanitizer and UndefinedBehaviorSanitizer: its own tests, and invalid calls."""
+"""The compiled kernel under AddressSanitizer and UndefinedBehaviorSanitizer: its own tests, and
+invalid calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Size, count and FPP: the specification's own figures, and each of the three computed from the other two."""
+"""Size, count and FPP: the specification's own figures, and each of the three computed from the
+other two."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ MIB = 1 << 20
     ],
 )
 def test_the_table_of_the_specification(bits_per_value: float, percent: float, digits: int) -> None:
-    """BloomFilter.md, "Sizing an SBBF", rounds to 10, 1, 0.1, 0.01, 0.001 %, and in its text to 18, 1.26 and 0.04 %."""
+    """BloomFilter.md, "Sizing an SBBF", rounds to 10, 1, 0.1, 0.01, 0.001 %, and in its text to 18,
+    1.26 and 0.04 %."""
     assert round(100 * sizing.fpp_of(8 * MIB / bits_per_value, MIB), digits) == percent
 
 
@@ -49,7 +51,8 @@ def exact_fpp(mean: Fraction, terms: int) -> float:
 
 @each("mean", ["1/1000", "1", "8", "25", "31", "33", "60"])
 def test_no_digits_are_lost(mean: str) -> None:
-    """Tiny rates come from a sum, large ones from a formula that cancels; both match the sum in fractions."""
+    """Tiny rates come from a sum, large ones from a formula that cancels; both match the sum in
+    fractions."""
     per_block = Fraction(mean)
     expected = exact_fpp(per_block, 40 + 4 * int(per_block))
     assert sizing.fpp_of(float(per_block * 1024), 32 * 1024) == pytest.approx(expected, rel=1e-11)

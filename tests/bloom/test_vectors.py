@@ -1,4 +1,5 @@
-"""Which vector instructions the compiled kernel finds, compiled by each compiler, against the list of the system."""
+"""Which vector instructions the compiled kernel finds, compiled by each compiler, against the list
+of the system."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def expected_output() -> str:
-    """Return what the program has to print, by the flags that Linux reports: those that processor and system support."""
+    """Return what the program has to print, by the flags that Linux reports: those that processor
+    and system support."""
     line = next(line for line in CPU_LIST.read_text().splitlines() if line.startswith("flags"))
     flags = set(line.split())
     avx2 = {"avx2", "popcnt"} <= flags

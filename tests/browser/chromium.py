@@ -1,8 +1,9 @@
 """Pages in a real browser: headless Chromium, driven by selenium, without a network.
 
-`browser` is a session fixture; a conftest.py imports it. `Browser.check_page` opens a page at two widths and in both colour schemes, and
-lists what is wrong: messages in the console, requests to others, what axe-core finds, what overflows, and marks of pictures without title.
-Tests that use it are marked `slow` and `environment(minutes=1)`, since npm installs axe-core the first time.
+`browser` is a session fixture; a conftest.py imports it. `Browser.check_page` opens a page at two
+widths and in both colour schemes, and lists what is wrong: messages in the console, requests to
+others, what axe-core finds, what overflows, and marks of pictures without title. Tests that use it
+are marked `slow` and `environment(minutes=1)`, since npm installs axe-core the first time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ axe.run(document, {resultTypes: ['violations']}).then(
   error => done([String(error)]))
 """
 
-# What is wider than the page, unless an element around it scrolls; and text that is cut without a mark.
+# What is wider than the page, unless an element around it scrolls; and text that is cut without a
+# mark.
 _FIND_OVERFLOW = """
 const found = [], root = document.documentElement
 if (root.scrollWidth > root.clientWidth) found.push(`the page is ${root.scrollWidth} px wide, the window ${root.clientWidth} px`)
@@ -75,7 +77,8 @@ for (const element of document.body.querySelectorAll('*')) {
 return found.slice(0, 20)
 """
 
-# A mark is a shape inside an SVG picture; its title, or that of a group around it, is what a pointer shows and a screen reader reads.
+# A mark is a shape inside an SVG picture; its title, or that of a group around it, is what a
+# pointer shows and a screen reader reads.
 _FIND_UNTITLED = """
 const found = []
 for (const picture of document.querySelectorAll('svg')) {
@@ -92,7 +95,8 @@ return found.slice(0, 20)
 
 
 class Browser:
-    """One headless Chromium. `driver` is selenium's; the log of the network is read by `requests`, that of the console by `messages`."""
+    """One headless Chromium. `driver` is selenium's; the log of the network is read by `requests`,
+    that of the console by `messages`."""
 
     def __init__(self, driver: Chrome, axe: str) -> None:
         self.driver = driver
@@ -106,14 +110,16 @@ class Browser:
         self.driver.get(url_of(page))
 
     def messages(self) -> list[str]:
-        """Return what the console has shown since the last call: errors, warnings and refusals by a Content-Security-Policy."""
+        """Return what the console has shown since the last call: errors, warnings and refusals by a
+        Content-Security-Policy."""
         return [
             f"console: {entry['level']}: {entry['message']}"
             for entry in self.driver.get_log("browser")
         ]
 
     def requests(self) -> list[str]:
-        """Return the URLs that pages have requested since the last call, those of the page itself among them."""
+        """Return the URLs that pages have requested since the last call, those of the page itself
+        among them."""
         urls = []
         for entry in self.driver.get_log("performance"):
             event = json.loads(entry["message"])["message"]
@@ -140,7 +146,8 @@ class Browser:
         return str(self.driver.execute_script("return document.body.innerText"))
 
     def check_page(self, page: Path | str) -> list[str]:
-        """Open a page, and list what is wrong with it at each width and in each colour scheme: empty for a good page."""
+        """Open a page, and list what is wrong with it at each width and in each colour scheme:
+        empty for a good page."""
         self.open(page)
         problems = [f"untitled: {line}" for line in self._run(_FIND_UNTITLED)]
         for scheme in SCHEMES:
@@ -180,7 +187,8 @@ def _is_foreign(url: str, page: str) -> bool:
 
 
 def start_browser(folder: Path) -> Browser:
-    """Start Chromium with its profile in `folder`. Raises NotInstallableError with the reason if this machine has none, or no axe-core."""
+    """Start Chromium with its profile in `folder`. Raises NotInstallableError with the reason if
+    this machine has none, or no axe-core."""
     try:
         from selenium.webdriver import Chrome, ChromeOptions
         from selenium.webdriver.chrome.service import Service
@@ -202,7 +210,8 @@ def start_browser(folder: Path) -> Browser:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One Chromium for the whole run; the tests that need it are skipped with the reason if it cannot be started."""
+    """One Chromium for the whole run; the tests that need it are skipped with the reason if it
+    cannot be started."""
     try:
         started_browser = start_browser(tmp_path_factory.mktemp("chromium"))
     except NotInstallableError as error:

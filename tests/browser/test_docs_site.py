@@ -1,4 +1,5 @@
-"""The documentation as a site: it is built without a warning, has every page, and requests nothing of another server."""
+"""The documentation as a site: it is built without a warning, has every page, and requests nothing
+of another server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page of `sbbf report` in a real browser: nothing foreign, nothing cut, both colour schemes, titles on marks, tables that sort."""
+"""The page of `sbbf report` in a real browser: nothing foreign, nothing cut, both colour schemes,
+titles on marks, tables that sort."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> No
     assert (
         read_json(
             browser,
-            "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length",
+            "[...document.querySelectorAll('figure')].filter(figure => "
+            "!figure.querySelector('table')).length",
         )
         == 0
     )
@@ -44,7 +46,10 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
     DEFECTS["false-negatives"].make(tmp_path / "defect.parquet")
     write_report(tmp_path / "defect.parquet", page)
     browser.open(page)
-    lines = "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const range = document.createRange(); "
+    lines = (
+        "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const "
+        "range = document.createRange(); "
+    )
     lines += "range.selectNodeContents(cell); return range.getClientRects().length })"
     cells = (
         "[...document.querySelectorAll('#findings td')].map(cell => cell.getBoundingClientRect())"
@@ -60,7 +65,10 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
 def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:
     write_report(FIXTURES / "duckdb-filters.parquet", page)
     browser.open(page)
-    sizes = "[...document.querySelectorAll('#columns tbody tr')].map(row => Number(row.cells[3].dataset.v))"
+    sizes = (
+        "[...document.querySelectorAll('#columns tbody tr')].map(row => "
+        "Number(row.cells[3].dataset.v))"
+    )
     before = read_json(browser, sizes)
     click = "document.querySelectorAll('#columns th')[3].querySelector('button').click()"
     browser.driver.execute_script(click)

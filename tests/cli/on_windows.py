@@ -1,7 +1,9 @@
-"""A program that runs command lines on a system like Windows: without the modules and calls that Python lacks there.
+"""A program that runs command lines on a system like Windows: without the modules and calls that
+Python lacks there.
 
-It reads a list of command lines as JSON, and prints the exit code, the output and the errors of each. Paths stay those of this system.
-Libraries are imported first, since they choose their own code for Windows.
+It reads a list of command lines as JSON, and prints the exit code, the output and the errors of
+each. Paths stay those of this system. Libraries are imported first, since they choose their own
+code for Windows.
 """
 
 from __future__ import annotations

@@ -43,7 +43,10 @@ def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
 def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
     assert run(["advise", str(events), "--writer", "sbbf", "--format", form]) == 0
     out = capfd.readouterr().out
-    text = f'[[filters]]\npaths = {json.dumps(str(events))}\ncolumns = ["user_id", "session"]\nfpp = 0.01\n'
+    text = (
+        f'[[filters]]\npaths = {json.dumps(str(events))}\ncolumns = ["user_id", '
+        '"session"]\nfpp = 0.01\n'
+    )
     if form == "json":
         document = json.loads(out)
         assert document["emit"]["text"] == text

@@ -1,4 +1,5 @@
-"""The exit code of `probe` and `explain` over many files is one answer: 1 only where each was read, and none can hold the value."""
+"""The exit code of `probe` and `explain` over many files is one answer: 1 only where each was read,
+and none can hold the value."""
 
 from __future__ import annotations
 

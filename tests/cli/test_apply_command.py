@@ -1,4 +1,5 @@
-"""`sbbf apply`: the filters that the configuration declares, over files and tables, and its exit codes."""
+"""`sbbf apply`: the filters that the configuration declares, over files and tables, and its exit
+codes."""
 
 from __future__ import annotations
 
@@ -134,8 +135,8 @@ def test_a_file_outside_the_partitions_fails_alone(lake: Path, capsys):
     code, rows, error = call(capsys, "apply", "--in-place")
     assert (code, rows[-1]["done"], rows[-1]["failed"]) == (2, 3, 1)
     assert (
-        error
-        == "sbbf: events/part-00000.parquet: no partition column 'region'; the path has no column=value folder\n"
+        error == "sbbf: events/part-00000.parquet: no partition column 'region'; the path has no "
+        "column=value folder\n"
     )
 
 
@@ -245,7 +246,8 @@ class TestTables:
         assert run(["add-filter", "orders", "-c", "id", "--in-place"]) == 0
         capsys.readouterr()
         (tmp_path / "returns/_delta_log/00000000000000000003.json").write_text(
-            '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["unknown"]}}\n'
+            '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": '
+            '["unknown"]}}\n'
         )
         assert run(["apply", "--in-place"]) == 4
         error = capsys.readouterr().err.splitlines()[-1]

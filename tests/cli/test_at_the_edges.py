@@ -1,4 +1,5 @@
-"""What a user's shell, editor and disk can do to a command: its answer stays true, and its exit code with it."""
+"""What a user's shell, editor and disk can do to a command: its answer stays true, and its exit
+code with it."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ def test_output_that_cannot_be_written_is_a_failure(redirection, reason, argumen
 
 @each("options, count", [([], 0), (["-W", "default"], 1)])
 def test_warnings_of_libraries_are_shown_only_if_python_is_asked_to(options, count):
-    program = "import sbbf_tool.cli, warnings; sbbf_tool.cli.main = lambda args: warnings.warn('about itself') or 0\n"
+    program = (
+        "import sbbf_tool.cli, warnings; sbbf_tool.cli.main = lambda args: "
+        "warnings.warn('about itself') or 0\n"
+    )
     program += "from sbbf_tool.__main__ import main; main()"
     done = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("about itself")) == (0, count)

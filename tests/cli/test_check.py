@@ -1,4 +1,5 @@
-"""`sbbf check` as a user and a CI system meet it. What it says of each defect, in each format, is in tests/golden.
+"""`sbbf check` as a user and a CI system meet it. What it says of each defect, in each format, is
+in tests/golden.
 
 `check --baseline`: known findings do not fail, whatever the form of the report that lists them.
 
@@ -231,7 +232,10 @@ def test_a_baseline_that_others_can_change(lake, capfd):
     baseline = save(lake, "json", capfd)
     Path(baseline).chmod(0o666)
     run(["check", "lake", "--baseline", baseline])
-    warning = f"{baseline}: the baseline can be changed by every user, who can thus choose the findings that are ignored"
+    warning = (
+        f"{baseline}: the baseline can be changed by every user, who can thus choose "
+        "the findings that are ignored"
+    )
     assert warning in capfd.readouterr().err
 
 

@@ -1,4 +1,5 @@
-"""Completion by click's protocol for bash: what follows the words of a line, and that nothing of a file is inserted unquoted."""
+"""Completion by click's protocol for bash: what follows the words of a line, and that nothing of a
+file is inserted unquoted."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def test_what_can_follow(line, expected, folder, monkeypatch):
 
 @pytest.mark.slow
 def test_bash(folder):
-    """The script defines a function, whose words come from another process, in which no slow import happens."""
+    """The script defines a function, whose words come from another process, in which no slow import
+    happens."""
     program = folder / "sbbf"
     program.write_text(
         f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -X importtime -m sbbf_tool "$@"\n'

@@ -151,8 +151,8 @@ class TestTrust:
         assert run(["inspect", lying, *words]) == 2
         err = capfd.readouterr().err
         assert (
-            f"settings of Spark can run code, and every user can write to it; use them with --config {path}"
-            in err
+            "settings of Spark can run code, and every user can write to it; use them with "
+            f"--config {path}" in err
         )
 
 
@@ -200,7 +200,8 @@ class TestPaths:
         assert self.failed(capfd) == failed
 
 
-# Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
+# Options without a variable: those that allow or widen a change, write a file, name keys, or run a
+# program.
 NOWHERE = {
     "--abandoned", "--advise",
     "--allow", "--also-new-files", "--append", "--compact",
@@ -282,7 +283,8 @@ class TestValues:
 
 
 MOST_OPTIONS = 55
-"""This number may only fall: a new option replaces another, or is a value of one, an argument, or a setting."""
+"""This number may only fall: a new option replaces another, or is a value of one, an argument, or a
+setting."""
 TWO_SCREENS = 2 * 50
 
 

@@ -1,4 +1,5 @@
-"""`check --select declared`: the filters that the properties of a table, or the configuration file, declare."""
+"""`check --select declared`: the filters that the properties of a table, or the configuration file,
+declare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Commands over files with different schemas: what is counted, printed and returned where some files lack the column."""
+"""Commands over files with different schemas: what is counted, printed and returned where some
+files lack the column."""
 
 from __future__ import annotations
 

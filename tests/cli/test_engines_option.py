@@ -1,4 +1,5 @@
-"""`--engines`, and `engines` in a configuration file: advice, warnings and rules of efficiency are about these engines alone."""
+"""`--engines`, and `engines` in a configuration file: advice, warnings and rules of efficiency are
+about these engines alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Exit code 1 is an answer ("certainly absent", "findings"): whatever fails, wherever, ends with another code.
+"""Exit code 1 is an answer ("certainly absent", "findings"): whatever fails, wherever, ends with
+another code.
 
-Python itself ends with 1 after an error that nothing handles, so errors are planted at every stage of a command line, in fresh processes.
+Python itself ends with 1 after an error that nothing handles, so errors are planted at every stage
+of a command line, in fresh processes.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from sbbf_tool.extensions.paimon.commands import COMMANDS as PAIMON_COMMANDS
 
 pytestmark = pytest.mark.slow
 
-# For each of its arguments, a list in JSON: plants an error at the import of a module, or in a function ("module:function"), and runs the
-# command line in a process of its own. Prints whether the error was reached, the exit code, and what was printed on standard error.
+# For each of its arguments, a list in JSON: plants an error at the import of a module, or in a
+# function ("module:function"), and runs the command line in a process of its own. Prints whether
+# the error was reached, the exit code, and what was printed on standard error.
 PROGRAM = """if True:
     import importlib, json, os, sys, tempfile, traceback
 
@@ -96,7 +99,8 @@ Run = tuple[str, list[str], int]
 
 
 def outcomes(runs: list[Run]) -> list[tuple[bool, int, str]]:
-    """Of each run: whether the error was reached, the exit code, and what was printed on standard error."""
+    """Of each run: whether the error was reached, the exit code, and what was printed on standard
+    error."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *map(json.dumps, runs)], capture_output=True, text=True
     )
@@ -154,7 +158,8 @@ IMPORTS = {
 
 @pytest.mark.heavy
 def test_errors_of_imports():
-    """Each import with one error; a command line of `probe`, whose code 1 is an answer, with all three."""
+    """Each import with one error; a command line of `probe`, whose code 1 is an answer, with all
+    three."""
     assert_70_and_a_line(
         [
             (place, arguments, number)

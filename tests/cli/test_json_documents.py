@@ -1,4 +1,5 @@
-"""Every JSON document says which schema it has, and follows it; the table in docs/reference/json.md names each, with fields that it has."""
+"""Every JSON document says which schema it has, and follows it; the table in docs/reference/json.md
+names each, with fields that it has."""
 
 from __future__ import annotations
 

@@ -109,7 +109,8 @@ def test_every_command_takes_a_list(folder, capfd, arguments):
 
 @each("content", [b"", b"\0", b"\0" * 3, b"\n" * 3])
 def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
-    """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
+    """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong,
+    would be untrue."""
     (folder / "list").write_bytes(content)
     for command in (
         ["inspect"],

@@ -1,4 +1,5 @@
-"""No command prints more than two screens unless the user requests it: about thousands of files, columns and row groups."""
+"""No command prints more than two screens unless the user requests it: about thousands of files,
+columns and row groups."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ MORE_FILES = re.compile(r"and ([\d,]+) more files?; --all shows them")
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of copies of one file, in which each command has something to report or to change."""
+    """A folder of copies of one file, in which each command has something to report or to
+    change."""
     folder = tmp_path_factory.mktemp("lake")
     first = folder / "0000.parquet"
     table = pa.table({"id": range(100), "name": [f"name {number}" for number in range(100)]})

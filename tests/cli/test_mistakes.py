@@ -1,7 +1,8 @@
-"""Mistakes, each with its exit code and its line: where it is, what it is, and what to do. None of them changes a file.
+"""Mistakes, each with its exit code and its line: where it is, what it is, and what to do. None of
+them changes a file.
 
-An entry of `mistakes.txt` may begin with files that it needs, each as `NAME: TEXT`; variables may stand before the command. "…" stands for
-what other versions of packages say, and for long lists.
+An entry of `mistakes.txt` may begin with files that it needs, each as `NAME: TEXT`; variables may
+stand before the command. "…" stands for what other versions of packages say, and for long lists.
 """
 
 from __future__ import annotations

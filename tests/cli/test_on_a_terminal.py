@@ -1,4 +1,5 @@
-"""Every command on a real terminal of 60 to 120 columns: nothing is wider, no number or word is broken, and colours change no word."""
+"""Every command on a real terminal of 60 to 120 columns: nothing is wider, no number or word is
+broken, and colours change no word."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def run_case(
 
 
 def words_of(lines: list[str]) -> Iterator[str]:
-    """Yield the words of an output, but not those that list hidden columns, count hidden rows or continue a command."""
+    """Yield the words of an output, but not those that list hidden columns, count hidden rows or
+    continue a command."""
     is_hidden = False
     for line in lines:
         is_hidden = is_hidden or line.startswith("hidden: ") or MORE.match(line) is not None
@@ -112,7 +114,8 @@ def words_of(lines: list[str]) -> Iterator[str]:
 
 
 def is_piece(piece: str, word: str) -> bool:
-    """Return whether a part of a word is one that a line is too narrow for, and no number is cut."""
+    """Return whether a part of a word is one that a line is too narrow for, and no number is
+    cut."""
     at = word.find(piece)
     ends = (at, at + len(piece))
     return (

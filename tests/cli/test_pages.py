@@ -1,4 +1,5 @@
-"""The pages on which commands print: Markdown that shows text exactly, commands that can be copied, and bars."""
+"""The pages on which commands print: Markdown that shows text exactly, commands that can be copied,
+and bars."""
 
 from __future__ import annotations
 

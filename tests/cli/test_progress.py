@@ -1,4 +1,5 @@
-"""Progress on standard error: in a real terminal, of slow work on many files, on one file, and on files in other processes."""
+"""Progress on standard error: in a real terminal, of slow work on many files, on one file, and on
+files in other processes."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ STATUS = re.compile(r"\r\x1b\[K([^\r\n]+)")
 def start_in_terminal(
     arguments: list[str], seconds: float, **settings: object
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a command whose work on each file takes this long, on a terminal that is all of its streams but those of `settings`."""
+    """Start a command whose work on each file takes this long, on a terminal that is all of its
+    streams but those of `settings`."""
     ours, terminal = pty.openpty()
     streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal} | settings
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"} | streams.pop("environment", {})  # type: ignore[operator]

@@ -1,4 +1,5 @@
-"""The same mistake has the same exit code in every command that takes files, for one file and for several."""
+"""The same mistake has the same exit code in every command that takes files, for one file and for
+several."""
 
 from __future__ import annotations
 

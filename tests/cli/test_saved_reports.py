@@ -1,4 +1,5 @@
-"""Options that every command which changes files has: a report that is saved, and a destination that is checked before files are read."""
+"""Options that every command which changes files has: a report that is saved, and a destination
+that is checked before files are read."""
 
 from __future__ import annotations
 

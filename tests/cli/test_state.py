@@ -1,4 +1,5 @@
-"""`--state`: a second run opens only files that are new or changed, or whose last outcome does not answer the request."""
+"""`--state`: a second run opens only files that are new or changed, or whose last outcome does not
+answer the request."""
 
 from __future__ import annotations
 
@@ -231,7 +232,8 @@ def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
         "another form": ("drop table outcomes", "create table outcomes (path, command)"),
         "a view": (
             "drop table outcomes",
-            "create view outcomes as with recursive n(i) as (select 1 union all select i + 1 from n) select i from n",
+            "create view outcomes as with recursive n(i) as (select 1 union all select i + 1 "
+            "from n) select i from n",
         ),
         "a long value": ("update outcomes set report = zeroblob(30000000)",),
         "bytes as text": ("update outcomes set status = cast(x'ff' as text)",),
@@ -314,8 +316,8 @@ def test_a_state_that_others_can_change(capfd) -> None:
     capfd.readouterr()
     assert run(VERIFY) == 0
     assert (
-        "s.sqlite: the state can be changed by every user, who can thus choose the outcomes of files"
-        in capfd.readouterr().err
+        "s.sqlite: the state can be changed by every user, who can thus choose the outcomes of "
+        "files" in capfd.readouterr().err
     )
 
 

@@ -83,7 +83,8 @@ def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     assert code == 0
     assert (
         out.splitlines()[-1]
-        == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 1 file cannot hold any of them (2 of the files lack the column)"
+        == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 1 file cannot hold "
+        "any of them (2 of the files lack the column)"
     )
     assert call(capsys, "probe", partitioned, "day", "2026-01-03")[0] == 1
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1

@@ -1,4 +1,5 @@
-"""Tables in a given width: what is hidden, shortened and wrapped, and that no number is ever broken."""
+"""Tables in a given width: what is hidden, shortened and wrapped, and that no number is ever
+broken."""
 
 from __future__ import annotations
 

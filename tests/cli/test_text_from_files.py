@@ -1,4 +1,5 @@
-"""Text from files and paths (names, columns, writers, values, options of tables) gives no order to a terminal or a CI runner.
+"""Text from files and paths (names, columns, writers, values, options of tables) gives no order to
+a terminal or a CI runner.
 
 Formats for programs give it back exactly; in all others its characters are shown by their codes.
 """
@@ -75,7 +76,8 @@ def text(request: pytest.FixtureRequest) -> str:
 def planted(
     text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
-    """A file, in a folder, and a Paimon table in which the text stands wherever a writer may put it."""
+    """A file, in a folder, and a Paimon table in which the text stands wherever a writer may put
+    it."""
     short = text.encode()[:200].decode(errors="ignore").replace("/", "")
     (tmp_path / f"{short}.d").mkdir()
     monkeypatch.chdir(tmp_path / f"{short}.d")
@@ -112,7 +114,8 @@ def planted(
 
 
 def said_by(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
-    """What a command prints on standard output, after it was found to hold nothing that is obeyed."""
+    """What a command prints on standard output, after it was found to hold nothing that is
+    obeyed."""
     code = run(arguments)
     out, err = capfd.readouterr()
     assert_not_obeyed(out + err, arguments)
@@ -198,7 +201,8 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
                 line.startswith(("::error file=", "::warning file=", "::notice file="))
                 for line in out.splitlines()
             )
-    # In a column of `paimon build`, what follows a colon is a setting, and what stands in brackets at its end is the key of a map.
+    # In a column of `paimon build`, what follows a colon is a setting, and what stands in brackets
+    # at its end is the key of a map.
     assert printed or (name == "paimon build" and (":" in text or text.endswith("]")))
 
 

@@ -1,4 +1,5 @@
-"""The two forms of `probe` and of `explain`: PATH COLUMN VALUE, and PATH... with -c COLUMN --value VALUE."""
+"""The two forms of `probe` and of `explain`: PATH COLUMN VALUE, and PATH... with -c COLUMN --value
+VALUE."""
 
 from __future__ import annotations
 

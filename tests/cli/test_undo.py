@@ -1,4 +1,5 @@
-"""The line that says how to undo a change in place: the printed command restores the old bytes, or the line says that none does."""
+"""The line that says how to undo a change in place: the printed command restores the old bytes, or
+the line says that none does."""
 
 from __future__ import annotations
 

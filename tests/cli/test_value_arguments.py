@@ -1,6 +1,7 @@
 """Values on the command line and in files: one that may mean something else causes a warning.
 
-A lake whose files have different types for one column: a value that one of them cannot hold is still looked for in the others.
+A lake whose files have different types for one column: a value that one of them cannot hold is
+still looked for in the others.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]:
-    """The values that may be stored, and what standard error says; the filters of `any` exclude none."""
+    """The values that may be stored, and what standard error says; the filters of `any` exclude
+    none."""
 
     def call(*arguments: str, stdin: bytes = b"") -> tuple[list[str], str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))

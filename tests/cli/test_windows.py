@@ -1,4 +1,5 @@
-"""Windows, as far as a system without its missing modules and calls can show it: reading works, and changes are refused in one sentence."""
+"""Windows, as far as a system without its missing modules and calls can show it: reading works, and
+changes are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -98,7 +99,11 @@ def answers_here(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> di
     """The answers of this system, to the commands that only read."""
     folder = tmp_path_factory.mktemp("here") / "folder"
     fill(folder, fixtures)
-    program = f"import sys; sys.argv = ['']; exec(open({on_windows.__file__!r}).read().replace('    become_windows()\\n', ''))"
+    program = (
+        "import sys; sys.argv = ['']; "
+        f"exec(open({on_windows.__file__!r}).read().replace('    become_windows()\\n', "
+        "''))"
+    )
     return run_all(folder, READING, [sys.executable, "-c", program])
 
 

@@ -1,4 +1,5 @@
-"""A machine of a CI system: a repository with a branch that changes Parquet files, and a Python that lacks `sbbf`."""
+"""A machine of a CI system: a repository with a branch that changes Parquet files, and a Python
+that lacks `sbbf`."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def run_git(folder: Path, *arguments: str) -> str:
 
 
 class Runner:
-    """A repository with the wheel and a lake of sound filters on `main`, checked out at the branch `change`."""
+    """A repository with the wheel and a lake of sound filters on `main`, checked out at the branch
+    `change`."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self._programs = folder / "python" / "bin"
@@ -34,7 +36,8 @@ class Runner:
         (self.repository / "wheels").mkdir(parents=True)
         shutil.copy(wheel, self.repository / "wheels")
         self.lake = Lake(self.repository / "lake")
-        # The packages that `sbbf` needs are there already; the step of the recipe installs the wheel itself.
+        # The packages that `sbbf` needs are there already; the step of the recipe installs the
+        # wheel itself.
         packages = install("sbbf-dependencies", "1", "click", with_package=True)
         subprocess.run([sys.executable, "-m", "venv", folder / "python"], check=True)
         (shared,) = (packages.parent / "lib").glob("python*/site-packages")

@@ -49,7 +49,8 @@ class Airflow:
         )
 
     def run_day(self, lake: Path, day: str) -> tuple[str, dict[str, str], str]:
-        """Run the DAG when a day begins; return the states of the run and of its tasks, and what they print."""
+        """Run the DAG when a day begins; return the states of the run and of its tasks, and what
+        they print."""
         write_recipe("airflow", self._folder)
         done = self._run("python", "-c", PROGRAM, str(self._folder / "dags"), day, lake=lake)
         lines = [line for line in done.stdout.splitlines() if line.startswith("result: ")]

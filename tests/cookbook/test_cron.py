@@ -49,7 +49,8 @@ class Crontab:
                     in_limits(field, *limits)
                     for field, limits in zip(match["times"].split(), LIMITS, strict=True)
                 ), line
-                # cron takes a line up to the first % that has no backslash; the rest would be standard input.
+                # cron takes a line up to the first % that has no backslash; the rest would be
+                # standard input.
                 command = re.split(r"(?<!\\)%", match["command"])
                 assert len(command) == 1, line
                 self.jobs.append(command[0].replace(r"\%", "%"))

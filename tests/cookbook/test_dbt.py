@@ -1,4 +1,5 @@
-"""The recipe for dbt: dbt-duckdb writes a model as a Parquet file, and the scripts of the page add and check its filters."""
+"""The recipe for dbt: dbt-duckdb writes a model as a Parquet file, and the scripts of the page add
+and check its filters."""
 
 from __future__ import annotations
 

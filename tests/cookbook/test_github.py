@@ -1,4 +1,5 @@
-"""The recipe for GitHub Actions: its steps run in a pull request. `tests/release/test_workflows.py` runs actionlint on it."""
+"""The recipe for GitHub Actions: its steps run in a pull request. `tests/release/test_workflows.py`
+runs actionlint on it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BASE = "${{ github.event.pull_request.base.sha }}"
 
 
 def check(runner: Runner, folder: Path) -> tuple[bool, str, str]:
-    """Run the steps of the job; return whether it succeeded, what the steps print, and the summary of the job."""
+    """Run the steps of the job; return whether it succeeded, what the steps print, and the summary
+    of the job."""
     steps = yaml.safe_load((runner.repository / WORKFLOW).read_text())["jobs"]["check"]["steps"]
     temporary, summary = folder / "temporary", folder / "summary.md"
     temporary.mkdir(exist_ok=True)

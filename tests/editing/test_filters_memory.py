@@ -1,4 +1,5 @@
-"""Filters leave memory as they are made: whatever their number, memory holds only those being built."""
+"""Filters leave memory as they are made: whatever their number, memory holds only those being
+built."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
 @pytest.mark.usefixtures("refuse_to_hold")
 @each("ways", [{}, {"append": True}, {"output": "out.parquet"}])
 def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
-    """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""
+    """In memory, in a temporary file of the kind without a name, or of one that had a name for a
+    moment."""
 
     def write() -> bytes:
         path = Path(shutil.copy(many, tmp_path / "copy.parquet"))

@@ -1,4 +1,5 @@
-"""Nothing is published that was not read back: wrong filters, bitsets, headers and footers are detected before the file has its name.
+"""Nothing is published that was not read back: wrong filters, bitsets, headers and footers are
+detected before the file has its name.
 
 The tests falsify one step of the work; the steps that check it stay as they are.
 """
@@ -77,7 +78,8 @@ def flip(at: int) -> Callable[[bytes], bytes]:
     )
 
 
-# Pieces of a file with one filter in each of three row groups: header and bitset three times, footer, tail.
+# Pieces of a file with one filter in each of three row groups: header and bitset three times,
+# footer, tail.
 HEADER, BITSET, FOOTER, TAIL = 2, 3, 6, 7
 
 LIES = {

@@ -1,4 +1,5 @@
-"""Modules, their AADs, keys and key material: case tables used in both directions, and every bit flipped."""
+"""Modules, their AADs, keys and key material: case tables used in both directions, and every bit
+flipped."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def test_there_are_no_ordinals_past_16_bits(place):
         AAD.of(Module.DATA_PAGE, *place)
 
 
-# Test case 4 of "The Galois/Counter Mode of Operation" (McGrew, Viega), with length word and nonce as a module has them.
+# Test case 4 of "The Galois/Counter Mode of Operation" (McGrew, Viega), with length word and nonce
+# as a module has them.
 GCM_KEY = bytes.fromhex("feffe9928665731c6d6a8f9467308308")
 GCM_PLAIN = bytes.fromhex(
     "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
@@ -62,7 +64,8 @@ def test_a_module_of_which_the_bytes_are_published():
 
 
 def test_a_ctr_module_of_which_the_bytes_are_published():
-    """GCM's ciphertext is CTR's with a counter that begins at 2; so a block of zeros in front shows the counter of CTR modules, 1."""
+    """GCM's ciphertext is CTR's with a counter that begins at 2; so a block of zeros in front shows
+    the counter of CTR modules, 1."""
     plain = modules.parse_ctr(
         Key(GCM_KEY),
         (12 + 16 + 60).to_bytes(4, "little") + GCM_MODULE[4:16] + bytes(16) + GCM_MODULE[16:-16],

@@ -1,4 +1,5 @@
-"""Environments of the matrix: one per release of an engine, made with uv or npm for one run and deleted after it."""
+"""Environments of the matrix: one per release of an engine, made with uv or npm for one run and
+deleted after it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ PACKAGES = {
     ),
     "datafusion": Package(
         "datafusion",
-        "32.0.0 33.0.0 36.0.0 41.0.0 42.0.0 43.1.0 46.0.0 48.0.0 50.1.0 52.3.0 53.0.0 54.0.0 54.1.0 55.0.0",
+        "32.0.0 33.0.0 36.0.0 41.0.0 42.0.0 43.1.0 46.0.0 48.0.0 50.1.0 52.3.0 53.0.0 54.0.0 "
+        "54.1.0 55.0.0",
     ),
     "polars": Package("polars", "1.0.0 1.20.0 1.44.2 2.0.0 2.1.0", (_PYARROW, _NUMPY)),
     "pyarrow": Package("pyarrow", "16.1.0 18.1.0 21.0.0 24.0.0 25.0.1 26.0.1", (_NUMPY,)),
@@ -54,7 +56,8 @@ class InstallationError(Exception):
 
 
 def install(package: Package, release: str, folder: Path) -> Path:
-    """Install a release into a new folder, and return the interpreter that has it. Raises InstallationError."""
+    """Install a release into a new folder, and return the interpreter that has it. Raises
+    InstallationError."""
     folder.mkdir(parents=True)
     if package.registry == "npm":
         (folder / "package.json").write_text('{"private": true, "type": "module"}')

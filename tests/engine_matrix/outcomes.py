@@ -1,4 +1,5 @@
-"""Run the questions in one release of an engine, and judge its answers: what it does with filters on each family of columns."""
+"""Run the questions in one release of an engine, and judge its answers: what it does with filters
+on each family of columns."""
 
 from __future__ import annotations
 
@@ -33,9 +34,11 @@ class EngineError(Exception):
 def put_questions(
     engine: str, python: Path, questions: Sequence[Question], folder: Path
 ) -> tuple[str, list[Answer]]:
-    """Put the questions to an engine in processes of its own; return its version and an answer per question. Raises EngineError.
+    """Put the questions to an engine in processes of its own; return its version and an answer per
+    question. Raises EngineError.
 
-    After a crash or a question without an answer, another process goes on. A question counts as failed if it is the first of a process.
+    After a crash or a question without an answer, another process goes on. A question counts as
+    failed if it is the first of a process.
     """
     answers: list[Answer] = []
     version = None
@@ -86,7 +89,8 @@ def _run_process(
 
 
 def _wait(process: subprocess.Popen[bytes], output: Path) -> str | None:
-    """Wait for the end of the process, or until it writes nothing for too long; return the reason in that case."""
+    """Wait for the end of the process, or until it writes nothing for too long; return the reason
+    in that case."""
     size, deadline = 0, time.monotonic() + SECONDS
     while process.poll() is None:
         time.sleep(0.05)
@@ -123,8 +127,8 @@ def judge(questions: Sequence[Question], answers: Sequence[Answer]) -> Outcomes:
 def _judge_kind(pairs: Mapping[tuple[str, str, tuple[str, ...]], tuple[Question, Answer]]) -> str:
     """Judge one predicate on one type.
 
-    The engine uses filters if it answers from zeroed pages with filters, and does not without. It loses rows or fails if its answer about
-    sound pages differs from that without filters.
+    The engine uses filters if it answers from zeroed pages with filters, and does not without. It
+    loses rows or fails if its answer about sound pages differs from that without filters.
     """
     outcome = CANNOT_COMPARE
     for (role, filters, texts), (question, without) in pairs.items():

@@ -1,8 +1,9 @@
 """Program that puts questions to one query engine: `python program.py ENGINE QUESTIONS ANSWERS`.
 
-It runs in an environment that has the engine and pyarrow, and no other dependency of this package. Both files have one line of JSON per
-question; an answer has the numbers of the rows that the engine returns, or the error that it raises. The first line of the answers has the
-version of the engine. An engine that crashes or hangs leaves the answers before it.
+It runs in an environment that has the engine and pyarrow, and no other dependency of this package.
+Both files have one line of JSON per question; an answer has the numbers of the rows that the engine
+returns, or the error that it raises. The first line of the answers has the version of the engine.
+An engine that crashes or hangs leaves the answers before it.
 """
 
 from __future__ import annotations

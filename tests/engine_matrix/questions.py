@@ -1,9 +1,12 @@
-"""The questions of the matrix of engines: for each family of columns small files, and conditions on them with the rows that they have.
+"""The questions of the matrix of engines: for each family of columns small files, and conditions on
+them with the rows that they have.
 
-A file has the columns `n`, the number of the row, and `v`, of one type of the conformance corpus, in two row groups. The absent values are
-between the minimum and maximum of both, so that only filters prune. Of each file there are four copies: with filters and without, sound and
-with zeros in the pages of `v`. An engine that returns no row for an absent value from a file whose pages are zeros has not read them. That
-shows the use of filters in all engines and releases alike; few of them have metrics of it.
+A file has the columns `n`, the number of the row, and `v`, of one type of the conformance corpus,
+in two row groups. The absent values are between the minimum and maximum of both, so that only
+filters prune. Of each file there are four copies: with filters and without, sound and with zeros in
+the pages of `v`. An engine that returns no row for an absent value from a file whose pages are
+zeros has not read them. That shows the use of filters in all engines and releases alike; few of
+them have metrics of it.
 """
 
 from __future__ import annotations
@@ -59,7 +62,8 @@ KINDS = [
     kinds._time("time-nanos-local", "NANOS", 10**9, None, utc=False),
     _decimal("decimal-fixed-16-padded", "FIXED_LEN_BYTE_ARRAY", 16, 20),
     _decimal("decimal-fixed-padded", "FIXED_LEN_BYTE_ARRAY", 7, 9),
-    # Without a scale: they have the same value as DOUBLE, as which engines read more than 38 digits.
+    # Without a scale: they have the same value as DOUBLE, as which engines read more than 38
+    # digits.
     _decimal("decimal-fixed-wide", "FIXED_LEN_BYTE_ARRAY", 17, 40, 0),
     _decimal("decimal-bytes-wide", "BYTE_ARRAY", 0, 40, 0),
     BOOLEAN,
@@ -76,7 +80,8 @@ class Question:
     type: str
     predicate: str
     role: str
-    """`stored`: some of the values are in the file, which is sound. `absent`: no value is, and the pages are zeros."""
+    """`stored`: some of the values are in the file, which is sound. `absent`: no value is, and the
+    pages are zeros."""
     filters: str
     file: str
     sound_file: str
@@ -95,7 +100,8 @@ def make_questions(folder: Path) -> list[Question]:
 
 
 def digest_of(questions: Sequence[Question]) -> str:
-    """Return a hash of the questions and files, to see whether a result was computed from others."""
+    """Return a hash of the questions and files, to see whether a result was computed from
+    others."""
     state = hashlib.sha256()
     for question in questions:
         fields: dict[str, Any] = asdict(question) | {

@@ -1,10 +1,12 @@
-"""Install releases of query engines, run the questions in each, and write what they do with filters into the table of runs. Run by hand.
+"""Install releases of query engines, run the questions in each, and write what they do with filters
+into the table of runs. Run by hand.
 
     python tests/engine_matrix/run.py [--only duckdb spark-4.0.5 ...] [--cache DIR] [--installed]
 
-Each release has an environment of its own, which is deleted after its run; `environments.py` lists the releases. A run without `--only`
-takes about an hour and 1 GB of disk. Results are kept in the cache, so that an interrupted run goes on where it was. `--installed` runs the
-engines of this environment only. Then bless the page: `python -m pytest tests/query_engines/test_runs.py --bless`.
+Each release has an environment of its own, which is deleted after its run; `environments.py` lists
+the releases. A run without `--only` takes about an hour and 1 GB of disk. Results are kept in the
+cache, so that an interrupted run goes on where it was. `--installed` runs the engines of this
+environment only. Then bless the page: `python -m pytest tests/query_engines/test_runs.py --bless`.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def main(arguments: list[str]) -> int:
 
 
 def list_releases(names: list[str] | None, *, installed: bool) -> list[tuple[str, str]]:
-    """Return pairs of engine and release: all, or those named `engine` or `engine-release`; or those that are installed here."""
+    """Return pairs of engine and release: all, or those named `engine` or `engine-release`; or
+    those that are installed here."""
     pairs = []
     for engine, package in PACKAGES.items():
         if not installed:
@@ -110,7 +113,8 @@ def run_release(
     *,
     installed: bool,
 ) -> ReleaseRun:
-    """Run the questions in a release, or return the result of an earlier run of the same questions."""
+    """Run the questions in a release, or return the result of an earlier run of the same
+    questions."""
     result = cache / f"{engine}-{release}-{digest}.json"
     if result.exists():
         return ReleaseRun(**json.loads(result.read_text()))

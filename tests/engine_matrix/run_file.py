@@ -1,4 +1,5 @@
-"""The table of runs, `runs.toml` beside the table of engines: write it, and keep the runs that it has."""
+"""The table of runs, `runs.toml` beside the table of engines: write it, and keep the runs that it
+has."""
 
 from __future__ import annotations
 

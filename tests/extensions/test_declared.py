@@ -1,4 +1,5 @@
-"""The smallest extension, a package of its own, and the package without each extension: the core is not changed and works."""
+"""The smallest extension, a package of its own, and the package without each extension: the core is
+not changed and works."""
 
 from __future__ import annotations
 
@@ -235,7 +236,8 @@ ABOUT_EXTENSIONS = (
     "writers/test_writer_settings.py::test_columns_that_a_writer_cannot_be_given_are_notes",
     "writers/test_writer_settings.py::test_quotes_in_sql_are_doubled",
 )
-"""Tests of the core's rooms that need an extension: for a table, a query engine, a writer, or the list of all commands."""
+"""Tests of the core's rooms that need an extension: for a table, a query engine, a writer, or the
+list of all commands."""
 
 
 @pytest.mark.nightly(3)

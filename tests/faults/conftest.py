@@ -1,4 +1,5 @@
-"""The files that write paths begin with and end with, made once; a process that is killed again and again."""
+"""The files that write paths begin with and end with, made once; a process that is killed again and
+again."""
 
 from __future__ import annotations
 

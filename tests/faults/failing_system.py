@@ -1,7 +1,9 @@
-"""A layer below the storage room that counts the calls which change a disk, and disturbs one of them.
+"""A layer below the storage room that counts the calls which change a disk, and disturbs one of
+them.
 
-Run as a program, it is a server that forks a process for each request: the process runs a command and is killed at a call, or after a
-time. The slow part, starting Python and importing Arrow, happens once.
+Run as a program, it is a server that forks a process for each request: the process runs a command
+and is killed at a call, or after a time. The slow part, starting Python and importing Arrow,
+happens once.
 """
 
 from __future__ import annotations
@@ -50,14 +52,16 @@ BEFORE, HALF, AFTER = "before", "half", "after"
 
 
 def moments_of(calls: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the moments at which calls may fail: before each and, for those that may write only a part, in the middle."""
+    """Return the moments at which calls may fail: before each and, for those that may write only a
+    part, in the middle."""
     return [(at, BEFORE) for at in range(len(calls))] + [
         (at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE
     ]
 
 
 class Disturbance:
-    """Call `strike` at the call number `at` (from 0), before, after, or in the middle of it; at all later calls too if `lasting`."""
+    """Call `strike` at the call number `at` (from 0), before, after, or in the middle of it; at all
+    later calls too if `lasting`."""
 
     def __init__(
         self,
@@ -159,7 +163,8 @@ class Killer:
     def kill_everywhere(
         self, path: str, lay_out: Callable[[], Path], calls: Sequence[str]
     ) -> Iterator[Path]:
-        """Kill the command at each moment of its calls, and after the last; yield its folder each time, which is laid out before."""
+        """Kill the command at each moment of its calls, and after the last; yield its folder each
+        time, which is laid out before."""
         for at, when in [*moments_of(calls), (len(calls) - 1, AFTER)]:
             folder = lay_out()
             assert self.kill_at(path, folder, at, when), f"{when} {calls[at]}, number {at}"

@@ -1,5 +1,5 @@
-"""Fuzz one target with coverage guidance: `python -m faults.fuzz_guided TARGET [CORPUS...] [libFuzzer options]`, in the
-folder of the tests.
+"""Fuzz one target with coverage guidance: `python -m faults.fuzz_guided TARGET [CORPUS...]
+[libFuzzer options]`, in the folder of the tests.
 """
 
 from __future__ import annotations

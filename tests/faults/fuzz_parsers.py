@@ -1,7 +1,8 @@
-"""The targets of fuzzing: footer and the index of its chunks, filter header, page header, column chunk, the splice that writes footers;
-Paimon's containers and manifests; key material.
+"""The targets of fuzzing: footer and the index of its chunks, filter header, page header, column
+chunk, the splice that writes footers; Paimon's containers and manifests; key material.
 
-Each target takes any bytes and raises only the package's own errors; parsed input must also have the properties that it asserts.
+Each target takes any bytes and raises only the package's own errors; parsed input must also have
+the properties that it asserts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ CORPUS = Path(__file__).with_name("corpus")
 
 
 def footer(data: bytes) -> None:
-    """A footer that parses can also be spliced; the result has the new places of filters and is otherwise unchanged."""
+    """A footer that parses can also be spliced; the result has the new places of filters and is
+    otherwise unchanged."""
     parsed_footer = Footer(data, 4)
     for number in range(parsed_footer.num_row_groups):
         for column in parsed_footer.columns:
@@ -50,7 +52,8 @@ def footer(data: bytes) -> None:
 
 
 def indexed_footer(data: bytes) -> None:
-    """A footer whose chunks are indexed states what the whole footer states, or is refused for the same reason; so do its parts."""
+    """A footer whose chunks are indexed states what the whole footer states, or is refused for the
+    same reason; so do its parts."""
     assert_index_agrees(data)
 
 
@@ -143,7 +146,8 @@ def compact_struct(data: bytes) -> None:
 
 
 def container(data: bytes) -> None:
-    """The indexes of a Paimon file index that parses come back, and its filters are within its bounds."""
+    """The indexes of a Paimon file index that parses come back, and its filters are within its
+    bounds."""
     parsed_container = parse_container(data)
     assert (
         parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
@@ -163,7 +167,8 @@ def manifest(data: bytes) -> None:
 
 
 def key_material(data: bytes) -> None:
-    """Key metadata, or the file of key metadata beside a Parquet file. A wrapping key has both a name and bytes, or neither."""
+    """Key metadata, or the file of key metadata beside a Parquet file. A wrapping key has both a
+    name and bytes, or neither."""
     single = parse_material(data, lambda reference: data)
     materials = (
         [single]

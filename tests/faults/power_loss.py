@@ -1,10 +1,13 @@
-"""What a loss of power may leave on a disk: the calls of a command are recorded, and replayed without what was not synced.
+"""What a loss of power may leave on a disk: the calls of a command are recorded, and replayed
+without what was not synced.
 
-After any call the power may fail. What an `fsync` of its file or folder covers is then on the disk. Each later operation is lost or kept,
-in any combination and independently of the others, and a write may be torn: a part of its bytes arrives, or only the new length of the
-file. File systems keep more order than this, so a state that is whole here is whole on each of them.
+After any call the power may fail. What an `fsync` of its file or folder covers is then on the disk.
+Each later operation is lost or kept, in any combination and independently of the others, and a
+write may be torn: a part of its bytes arrives, or only the new length of the file. File systems
+keep more order than this, so a state that is whole here is whole on each of them.
 
-Attributes of files are not part of the model, and starting to write (`sync_file_range`, `posix_fadvise`) guarantees nothing.
+Attributes of files are not part of the model, and starting to write (`sync_file_range`,
+`posix_fadvise`) guarantees nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +88,8 @@ State = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Trace:
-    """The folder before a command, and the operations of the command. Files and folders have numbers."""
+    """The folder before a command, and the operations of the command. Files and folders have
+    numbers."""
 
     contents: dict[int, bytes]
     entries: dict[int, dict[str, int]]
@@ -114,7 +118,8 @@ class Trace:
         )
 
     def pending(self, end: int) -> list[int]:
-        """Return the operations among the first `end` that no later `fsync` covers, by their numbers."""
+        """Return the operations among the first `end` that no later `fsync` covers, by their
+        numbers."""
         numbers, synced = [], set[int]()
         for number in reversed(range(end)):
             operation = self.operations[number]
@@ -125,7 +130,8 @@ class Trace:
         return numbers[::-1]
 
     def state(self, end: int, outcomes: dict[int, str]) -> State:
-        """Return the files after the first `end` operations; `outcomes` has those that are not whole."""
+        """Return the files after the first `end` operations; `outcomes` has those that are not
+        whole."""
         contents = {node: bytearray(content) for node, content in self.contents.items()}
         entries = {folder: dict(names) for folder, names in self.entries.items()}
         for number, operation in enumerate(self.operations[:end]):
@@ -140,10 +146,11 @@ class Trace:
         }
 
     def states(self, end: int, most: int, chance: random.Random) -> Iterator[State]:
-        """Yield the states in which a loss of power after the first `end` operations may leave the folder.
+        """Yield the states in which a loss of power after the first `end` operations may leave the
+        folder.
 
-        If there are more than `most` combinations, yield those in which one operation differs from all others, and a random choice. Of
-        either, `most` at most.
+        If there are more than `most` combinations, yield those in which one operation differs from
+        all others, and a random choice. Of either, `most` at most.
         """
         numbers = self.pending(end)
         choices = [self.operations[number].outcomes for number in numbers]  # type: ignore[union-attr]
@@ -211,7 +218,8 @@ def _apply(
 
 
 class _Recorder:
-    """The calls of this process that change a folder, as they happen; only those of the module `os` are seen."""
+    """The calls of this process that change a folder, as they happen; only those of the module `os`
+    are seen."""
 
     def __init__(self, root: Path) -> None:
         self._lock = RLock()
@@ -356,7 +364,8 @@ _CALLS = (
 
 @contextmanager
 def recorded(root: Path) -> Iterator[_Recorder]:
-    """Record what the block does to the files of a folder, which other processes must not change meanwhile."""
+    """Record what the block does to the files of a folder, which other processes must not change
+    meanwhile."""
     recorder = _Recorder(root)
     functions = {name: getattr(module_of(name), name) for name in _CALLS}
     for name, call in functions.items():

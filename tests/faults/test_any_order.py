@@ -1,4 +1,5 @@
-"""Adding, removing, resizing, repairing, in any order: the rows stay what they are, and no filter ever denies a value that is there."""
+"""Adding, removing, resizing, repairing, in any order: the rows stay what they are, and no filter
+ever denies a value that is there."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ class AnyOrder(RuleBasedStateMachine):
     def repair(self, drop: bool, quick: bool) -> None:
         before = self.path.read_bytes()
         report = repair(self.path, drop=drop, quick=quick, in_place=True, jobs=1)
-        # Our own filters have no false negatives; they may be full where a small size was requested or the file was edited so.
+        # Our own filters have no false negatives; they may be full where a small size was requested
+        # or the file was edited so.
         assert {step.fix for step in report.steps} <= (set() if drop else {"rebuild"})
         assert report.steps or self.path.read_bytes() == before
         assert repair(self.path, drop=drop, quick=quick, dry_run=True).is_clean

@@ -1,6 +1,8 @@
-"""Any system call by which a file is appended to, an append is undone, or a journal is read may fail: by strace, at the calls themselves.
+"""Any system call by which a file is appended to, an append is undone, or a journal is read may
+fail: by strace, at the calls themselves.
 
-Whatever fails, the command ends in its own words, and the next one makes the file whole and removes what is beside it.
+Whatever fails, the command ends in its own words, and the next one makes the file whole and removes
+what is beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from sbbf_tool.storage.append import journal_of
 WRITING = ("write", "fsync", "ftruncate", "rename", "unlink", "flock", "fchown")
 """Calls that are ours wherever they are: the temporary file of a journal has a random name."""
 LOOKING = ("openat", "newfstatat", "pread64", "lseek", "getdents64", "close")
-"""Calls that are ours where they are about the file, its journal or its folder; the interpreter makes thousands of others."""
+"""Calls that are ours where they are about the file, its journal or its folder; the interpreter
+makes thousands of others."""
 SAYS_NO = (UnreadableError.exit_code, RefusedError.exit_code, WriteError.exit_code)
 ERRORS = {"write": ("EIO", "ENOSPC"), "flock": ("EIO", "ENOLCK", "EINTR"), "fchown": ("EPERM",)}
 
@@ -97,7 +100,8 @@ def about(folder: Path) -> list[str]:
 def calls(
     folder: Path, case: Case, files: dict[str, bytes], log: Path
 ) -> Iterator[tuple[list[str], str, int]]:
-    """Each call of the main thread: the options by which it is seen, its name and its number, from 1, among those of that name."""
+    """Each call of the main thread: the options by which it is seen, its name and its number, from
+    1, among those of that name."""
     for options, names in (([], WRITING), (about(folder), LOOKING)):
         prepare(folder, files)
         code, output = strace(folder, case, [*options, "-e", f"trace={','.join(names)}"], log)
@@ -130,7 +134,8 @@ def before(befores) -> Before:
 
 @pytest.fixture
 def torn(before, killer: Killer, tmp_path) -> dict[str, bytes]:
-    """The file with all bytes of an append that was killed before it was accepted, and the journal."""
+    """The file with all bytes of an append that was killed before it was accepted, and the
+    journal."""
     folder = tmp_path / "torn"
     system_calls = killer.calls("append", before.lay_out(folder))
     # The journal is the last that is removed.
@@ -158,7 +163,8 @@ def test_any_system_call_that_fails(before, torn, tmp_path, name):
             failures += code != 0
             if problem := problem_of(before, folder, case, files, code, output):
                 problems.append(
-                    f"{call}, number {number}{' about the file' if options else ''}, {error}: {problem}: {output[-300:]}"
+                    f"{call}, number {number}{' about the file' if options else ''}, {error}: "
+                    f"{problem}: {output[-300:]}"
                 )
     assert not problems, "\n".join(problems)
     assert failures >= 3
@@ -167,7 +173,8 @@ def test_any_system_call_that_fails(before, torn, tmp_path, name):
 def problem_of(
     before: Before, folder: Path, case: Case, files: dict[str, bytes], code: int, output: str
 ) -> str | None:
-    """What is wrong with how a command ended, and with what it left; None where nothing is. Runs the next command."""
+    """What is wrong with how a command ended, and with what it left; None where nothing is. Runs
+    the next command."""
     if "Traceback" in output or "internal error" in output or code not in (0, *SAYS_NO):
         return f"ended with {code}"
     if not case.changes:

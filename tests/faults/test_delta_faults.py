@@ -1,4 +1,5 @@
-"""A commit to a Delta table, failing or killed at any call: the table is at its old version or its new one, and whole."""
+"""A commit to a Delta table, failing or killed at any call: the table is at its old version or its
+new one, and whole."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def lay_out(tmp_path: Path) -> LayOut:
 
 
 def version_of(table: Path) -> int:
-    """The newest version, once it was seen that the table is whole: every row there once, every version readable."""
+    """The newest version, once it was seen that the table is whole: every row there once, every
+    version readable."""
     newest = deltalake.DeltaTable(table).version()
     assert newest in (OLD, NEW)
     for version in range(newest + 1):

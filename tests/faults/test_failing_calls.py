@@ -1,4 +1,5 @@
-"""Any call that writes may fail: the command then ends with one line and its exit code, and the file is the old one or the new one."""
+"""Any call that writes may fail: the command then ends with one line and its exit code, and the
+file is the old one or the new one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def calls_of(before: Before, folder, only: tuple[str, ...]) -> list[str]:
 
 
 def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
-    """Nothing is left beside the file, unless removing it is what failed; the next command removes that."""
+    """Nothing is left beside the file, unless removing it is what failed; the next command removes
+    that."""
     done = code == 0
     assert done or code in SAYS_NO, case
     expected, actual = before.expected(folder, done=done), contents(folder)
@@ -72,7 +74,8 @@ def test_any_call_that_fails(before, tmp_path):
 
 @each("change", ["replaced", "truncated", "removed", "longer"])
 def test_a_source_that_changes_meanwhile(before, tmp_path, change):
-    """A change by another program at any call: its bytes are not lost, and no wrong file is published."""
+    """A change by another program at any call: its bytes are not lost, and no wrong file is
+    published."""
     replacement = b"somebody else's bytes"
 
     def replace_bytes() -> None:

@@ -1,4 +1,5 @@
-"""Bytes of all kinds into the parsers: thousands of seeded mutations each time, a million guided by coverage in the heavy run."""
+"""Bytes of all kinds into the parsers: thousands of seeded mutations each time, a million guided by
+coverage in the heavy run."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ GUIDED_RUNS = {
 """More than a million in all, more of what is quick."""
 
 UNPACKED = {"chunk": 64 << 20}
-"""Bytes that a page may claim to decompress to, which no parser can know better beforehand; nothing larger is begun."""
+"""Bytes that a page may claim to decompress to, which no parser can know better beforehand; nothing
+larger is begun."""
 
 
 def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
@@ -115,7 +117,8 @@ def test_guided_by_coverage(name, tmp_path):
         "-seed=1",
         *limits,
     ]
-    # Linux counts the memory of the process that starts another one as memory of the latter, so the shell has to start the fuzzer.
+    # Linux counts the memory of the process that starts another one as memory of the latter, so the
+    # shell has to start the fuzzer.
     done = subprocess.run(
         ["sh", "-c", '"$@"; exit $?', "sh", *command], cwd=TESTS, capture_output=True, text=True
     )

@@ -1,4 +1,5 @@
-"""Killed at any call that writes, a command on an index leaves the old index or the new one, and the next command goes on from there."""
+"""Killed at any call that writes, a command on an index leaves the old index or the new one, and
+the next command goes on from there."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def write(path: Path, number: int) -> None:
 
 
 def lay_out(folder: Path, way: str) -> Path:
-    """Write a lake of files of which each holds its own hundred values, and the index before the command."""
+    """Write a lake of files of which each holds its own hundred values, and the index before the
+    command."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / LAKE).mkdir(parents=True)
     for number in range(4):
@@ -52,7 +54,8 @@ def _index(folder: Path, *arguments: str) -> None:
 
 
 def assert_sound(folder: Path) -> None:
-    """No file is excluded for a value that it holds, and each is for most others; all that the index names is whole."""
+    """No file is excluded for a value that it holds, and each is for most others; all that the
+    index names is whole."""
     index = LakeIndex(str(folder / INDEX))
     for entry in index.contents.segments:
         assert (

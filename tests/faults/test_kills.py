@@ -1,6 +1,8 @@
-"""Killed at any moment, a command leaves the old file or the new one, and the next command leaves no trace of it.
+"""Killed at any moment, a command leaves the old file or the new one, and the next command leaves
+no trace of it.
 
-A kill takes nothing from the disk that was written before; for a loss of power, which may, see `test_power_loss`.
+A kill takes nothing from the disk that was written before; for a loss of power, which may, see
+`test_power_loss`.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ def test_killed_at_every_system_call_that_writes(path, befores, tmp_path):
     before, folder, log = befores[path], tmp_path / "it", tmp_path / "log"
     if strace("", log, before, before.lay_out(folder)) != 0:
         pytest.skip("strace may not trace here")
-    # strace counts the calls of each thread and of each name for themselves, so every name has its own row of kills.
+    # strace counts the calls of each thread and of each name for themselves, so every name has its
+    # own row of kills.
     calls = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
     kills = 0
     for name in sorted(set(calls)):

@@ -1,7 +1,8 @@
-"""After a loss of power at any call, each file is whole, old or new, or the journal restores it; and what was reported as done is there.
+"""After a loss of power at any call, each file is whole, old or new, or the journal restores it;
+and what was reported as done is there.
 
-The calls of a command are recorded once and replayed in every state that `faults.power_loss` allows. As a control, each `fsync` is left
-out in turn, and a damaged or lost file must be found.
+The calls of a command are recorded once and replayed in every state that `faults.power_loss`
+allows. As a control, each `fsync` is left out in turn, and a damaged or lost file must be found.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from support.samples import listing, write_events
 from support.tables import each
 
 FEW, MANY = 64, 1000
-"""How many combinations of lost and torn operations are replayed after each call, at most, in `.ci/run` and in `.ci/nightly`."""
+"""How many combinations of lost and torn operations are replayed after each call, at most, in
+`.ci/run` and in `.ci/nightly`."""
 
 Problem = Callable[[State, bool], str | None]
 
 
 class Replay:
-    """The states of traces, each different one of which is checked once. `problem` receives a state and whether the command had ended."""
+    """The states of traces, each different one of which is checked once. `problem` receives a state
+    and whether the command had ended."""
 
     def __init__(self, problem: Problem, most: int) -> None:
         self._problem, self._most = problem, most
@@ -66,7 +69,8 @@ class Replay:
         record_property("states", self.num_states)
         record_property("different states", len(self._problems))
         print(
-            f"{self.num_states:,} states after a loss of power, {len(self._problems):,} of them different"
+            f"{self.num_states:,} states after a loss of power, {len(self._problems):,} of them "
+            "different"
         )
 
 
@@ -163,7 +167,8 @@ def test_each_missing_sync_is_found(before, tmp_path):
 
 @each("length", [4, 8, 20, 63, 64])
 def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, length):
-    """They are a magic, or a footer that parses: the file still is the append that was interrupted, not the work of another writer."""
+    """They are a magic, or a footer that parses: the file still is the append that was interrupted,
+    not the work of another writer."""
     before, path = befores["append"], tmp_path / FILE
     path.write_bytes(
         before.old + bytes(len(before.new) - len(before.old) - length) + before.new[-length:]
@@ -205,7 +210,8 @@ def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_pr
 
 
 def small_files(folder: Path, count: int) -> list[str]:
-    """Write files into two folders; return the arguments that give each of them filters, in this process."""
+    """Write files into two folders; return the arguments that give each of them filters, in this
+    process."""
     for number in range(count):
         path = folder / "ab"[number % 2] / f"part-{number:03d}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""Several processes at one file: one wins, the others report an error, and no bytes of two commands are ever mixed."""
+"""Several processes at one file: one wins, the others report an error, and no bytes of two commands
+are ever mixed."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def race(rounds: int, before: Before, folder: Path, options: tuple[str, ...]) ->
     for _ in range(rounds):
         before.lay_out(folder)
         codes = run_together(*(add(path, column, options) for column in ADDED_COLUMNS))
-        # Who came second found a whole file, or was refused, or met a file that was just being appended to.
+        # Who came second found a whole file, or was refused, or met a file that was just being
+        # appended to.
         assert 0 in codes
         assert set(codes) <= {0, 3, 4}
         assert list(contents(folder)) == [FILE]
@@ -72,7 +74,8 @@ def test_two_that_add_to_one_file_again_and_again(befores, tmp_path, options):
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path):
-    """The names are exchanged a second after the last check, behind which the checksum of the old bytes is removed."""
+    """The names are exchanged a second after the last check, behind which the checksum of the old
+    bytes is removed."""
     before, folder, log = befores["add"], tmp_path / "it", tmp_path / "log"
     path, checksum = before.lay_out(folder) / FILE, folder / f".{FILE}.crc"
     checksum.write_bytes(b"crc")

@@ -1,6 +1,8 @@
-"""A commit to a Paimon table, failing or killed at any call: the table is at its old snapshot or its new one, and whole.
+"""A commit to a Paimon table, failing or killed at any call: the table is at its old snapshot or
+its new one, and whole.
 
-What a killed commit had written before its snapshot stays, and nothing names it; Paimon calls such files orphans, and removes them.
+What a killed commit had written before its snapshot stays, and nothing names it; Paimon calls such
+files orphans, and removes them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def lay_out(folder: Path) -> Path:
 
 
 def snapshot_of(table: Path) -> int:
-    """The latest snapshot, once it was seen that the table is whole: every old file as it was, every data file there, no value lost."""
+    """The latest snapshot, once it was seen that the table is whole: every old file as it was,
+    every data file there, no value lost."""
     actual = listing(table)
     assert {name: actual[name] for name in ORIGINAL if name != HINT} == {
         name: ORIGINAL[name] for name in ORIGINAL if name != HINT
@@ -118,7 +121,8 @@ def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> Non
 
 
 def test_concurrent_commits_are_serialized(tmp_path: Path) -> None:
-    """Another of us commits right before our snapshot: ours is planned again, and has nothing to do."""
+    """Another of us commits right before our snapshot: ours is planned again, and has nothing to
+    do."""
     folder = lay_out(tmp_path / "it")
     calls = calls_of(tmp_path / "undisturbed", ("link",))
     within, snapshots = Disturbance(len(calls) - 1, lambda: None, only=("link",)), []

@@ -1,4 +1,5 @@
-"""Every way in which the tool writes: an initial file or table, and the command line that changes it."""
+"""Every way in which the tool writes: an initial file or table, and the command line that changes
+it."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ WRITE_PATHS = {
 
 @dataclass(frozen=True)
 class CommitPath:
-    """A commit to the Delta table in the folder, which replaces each file by a copy that is there already."""
+    """A commit to the Delta table in the folder, which replaces each file by a copy that is there
+    already."""
 
     def act(self, folder: Path) -> int:
         """Commit in this process; return the exit code of the command that would."""
@@ -197,7 +199,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_whole(before: Before, folder: Path) -> None:
-    """The old file or the new one at once, or, where it was appended to, once the append is undone; then the next command cleans up."""
+    """The old file or the new one at once, or, where it was appended to, once the append is undone;
+    then the next command cleans up."""
     actual = contents(folder)
     whole = (before.expected(folder, done=False), before.expected(folder, done=True))
     if before.path.appends:
@@ -208,6 +211,7 @@ def assert_whole(before: Before, folder: Path) -> None:
     again = before.path.act(folder)
     assert again == 0 or was_done
     if OUT in actual:
-        # A name that is taken is refused at once; a command that works on that file finds what was left beside it.
+        # A name that is taken is refused at once; a command that works on that file finds what was
+        # left beside it.
         run(["repair", str(folder / OUT), "--in-place", "--quick"])
     assert contents(folder) == before.expected(folder, done=True)

@@ -1,4 +1,5 @@
-"""A filter that footer, header or another part of the file contradicts excludes nothing, whichever command queries it."""
+"""A filter that footer, header or another part of the file contradicts excludes nothing, whichever
+command queries it."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def name_other_file(metadata: FileMetaData) -> None:
 
 
 def reach_in(edit: Edit) -> None:
-    """Let the filter before state bytes up to the one of `id`, or that one up to the filter before."""
+    """Let the filter before state bytes up to the one of `id`, or that one up to the filter
+    before."""
     places = sorted(
         (edit.place(group, column), group, column)
         for group in (0, 1)

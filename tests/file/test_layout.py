@@ -1,4 +1,5 @@
-"""The purpose of each byte range of a file: copies of the metadata that writers store beside the pages are no leftovers."""
+"""The purpose of each byte range of a file: copies of the metadata that writers store beside the
+pages are no leftovers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_the_copies_of_polars_are_referenced(tmp_path):
 
 
 def with_copies(path: Path, of_column: int = 0, *, relative: bool = False) -> Path:
-    """Store a copy of the metadata of a column of the last row group before the footer, as older writers do.
+    """Store a copy of the metadata of a column of the last row group before the footer, as older
+    writers do.
 
     The offsets in the copies of parquet-rs 50 are `relative` to the first byte of the chunk.
     """

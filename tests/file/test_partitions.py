@@ -74,7 +74,8 @@ def test_a_number_is_not_compared_with_text():
 
 
 TYPED = [
-    # type, stored text, predicate of p, and whether it accepts; None if a literal is no value of the type
+    # type, stored text, predicate of p, and whether it accepts; None if a literal is no value of
+    # the type
     ("long", "10", "p >= '9'", True),
     ("int", "10", "p between '9' and '11'", True),
     ("smallint", "10", "p < 9.5", False),
@@ -103,7 +104,8 @@ TYPED = [
         "p = '123E4567E89B12D3A456426614174000'",
         True,
     ),
-    # The text of bytes depends on the writer, a value of another type on what it was before: nothing is excluded.
+    # The text of bytes depends on the writer, a value of another type on what it was before:
+    # nothing is excluded.
     ("binary", "AAE=", "p = 'a'", True),
     ("binary", "AAE=", "not p = 'a'", True),
     ("variant", "x", "p = 'y'", True),

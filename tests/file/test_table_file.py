@@ -1,4 +1,5 @@
-"""Keys, where they come from, and encrypted files of a table: skipped where a copy would lose its key material."""
+"""Keys, where they come from, and encrypted files of a table: skipped where a copy would lose its
+key material."""
 
 from __future__ import annotations
 
@@ -82,7 +83,10 @@ def test_a_file_readable_by_other_users_causes_a_warning(
     path.write_text(json.dumps({"footer_key": HEX}))
     path.chmod(mode)
     file = str(fixtures / "pyarrow-filters.parquet")
-    warning = f"sbbf: warning: {path}: {readers} can read the keys (mode {mode:04o}); run chmod 600 '{path}'\n"
+    warning = (
+        f"sbbf: warning: {path}: {readers} can read the keys (mode {mode:04o}); run "
+        f"chmod 600 '{path}'\n"
+    )
     assert run(["inspect", file, "--format", "json", "--keys", str(path)]) == 0
     assert capfd.readouterr().err == (warning if readers else "")
     monkeypatch.setenv("SBBF_KEYS_FILE", str(path))

@@ -1,4 +1,5 @@
-"""Why values are missed: each way of hashing them otherwise is recognised, and none is seen where there is none."""
+"""Why values are missed: each way of hashing them otherwise is recognised, and none is seen where
+there is none."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ WORDS = [b"one", b"three", b"seven"]
 KEYS = [uuid.UUID(int=n << 100 | n) for n in range(9)]
 
 CASES = [
-    # column, values, how they are stored, how they were hashed, the cause that should be found, words of the explanation
+    # column, values, how they are stored, how they were hashed, the cause that should be found,
+    # words of the explanation
     (column(INT32), NUMBERS, packed("<i"), text, TEXT, "JavaScript"),
     (column(INT64), NUMBERS, packed("<q"), text, TEXT, "JavaScript"),
     (column(DOUBLE), list(REALS), packed("<d"), REALS.__getitem__, TEXT, "JavaScript"),
@@ -168,7 +170,8 @@ def test_a_header_that_states_more_blocks_than_the_filter_was_built_with(divisor
 
 
 def test_luck_is_no_explanation():
-    """In a filter that is nearly full, everything is found under every hypothesis, one missed value more than another by chance."""
+    """In a filter that is nearly full, everything is found under every hypothesis, one missed value
+    more than another by chance."""
     rng = random.Random(6)
     bloom = bloom_of([rng.randbytes(8) for _ in range(800)], 256)
     assert bloom.fpp > 0.5

@@ -1,8 +1,11 @@
-"""The exact report of each defect. `pytest tests/golden --bless` writes the present reports; read the difference before committing it.
+"""The exact report of each defect. `pytest tests/golden --bless` writes the present reports; read
+the difference before committing it.
 
-A report of `check` is kept with its findings and the rules that failed; the one of the sound file is kept whole.
+A report of `check` is kept with its findings and the rules that failed; the one of the sound file
+is kept whole.
 
-Also: the folder is named after its finding, a sound file has no findings, and the command in a finding fixes it.
+Also: the folder is named after its finding, a sound file has no findings, and the command in a
+finding fixes it.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def condense(output: str, form: str) -> str:
-    """A report of `check` with the rules that failed and without the others, so that a new rule changes the report of no other one.
+    """A report of `check` with the rules that failed and without the others, so that a new rule
+    changes the report of no other one.
 
     Asserts that the report named every rule once.
     """
@@ -94,7 +98,8 @@ def test_defect(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """The reports of `check` and `verify`; the command that a finding names is there, and afterwards there is no such finding."""
+    """The reports of `check` and `verify`; the command that a finding names is there, and
+    afterwards there is no such finding."""
     if rule.name == "over-128-mib" and os.environ.get("SBBF_KERNEL") == "spec":
         pytest.skip("256 MiB take this kernel an hour")
     defect.make(workplace / NAME)

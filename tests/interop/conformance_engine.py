@@ -1,7 +1,9 @@
-"""A reader for `sbbf conformance run`: a query engine, whose rows are the answer. Arguments: the engine, and the file of questions.
+"""A reader for `sbbf conformance run`: a query engine, whose rows are the answer. Arguments: the
+engine, and the file of questions.
 
-It prints `maybe` if the engine returns rows for column = value, `absent` if it returns none, and `cannot say` if it fails or has no such
-comparison. It runs alone: `python conformance_engine.py duckdb {questions}`.
+It prints `maybe` if the engine returns rows for column = value, `absent` if it returns none, and
+`cannot say` if it fails or has no such comparison. It runs alone: `python conformance_engine.py
+duckdb {questions}`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ NOT_COMPARABLE = ("list", "element", "key_value")
 
 
 def open_engine(name: str) -> Engine:
-    """Let the dialect of an engine take the plain bytes, the second text of a question, for columns that it reads as bytes."""
+    """Let the dialect of an engine take the plain bytes, the second text of a question, for columns
+    that it reads as bytes."""
     engine: Any = ENGINES[name]()
     literal = engine.dialect.literal
 
@@ -39,7 +42,10 @@ def open_engine(name: str) -> Engine:
 
 
 def count_rows(engine: Engine, path: Path, question: Question) -> int:
-    query = f"SELECT 0 AS q, count(*) AS n FROM {engine.table(path)} WHERE {engine.condition(path, question)}"
+    query = (
+        f"SELECT 0 AS q, count(*) AS n FROM {engine.table(path)} WHERE "
+        f"{engine.condition(path, question)}"
+    )
     return sum(n for _, n in engine.pairs(path, query))
 
 

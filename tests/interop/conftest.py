@@ -1,4 +1,5 @@
-"""Each engine once per test session, started by the first test that needs it, skipped with a reason where it is not installed."""
+"""Each engine once per test session, started by the first test that needs it, skipped with a reason
+where it is not installed."""
 
 from __future__ import annotations
 

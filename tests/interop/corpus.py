@@ -1,7 +1,9 @@
-"""A column for every type, and the rows for it: a few values, many, nothing but nulls, no rows at all, and the extremes.
+"""A column for every type, and the rows for it: a few values, many, nothing but nulls, no rows at
+all, and the extremes.
 
-A `Kind` is a type with values that are computed from a row's number, so that all writers write the same rows. `corpus_writers` writes
-them; `corpus_readers` reads them back with an engine that did not write them.
+A `Kind` is a type with values that are computed from a row's number, so that all writers write the
+same rows. `corpus_writers` writes them; `corpus_readers` reads them back with an engine that did
+not write them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _NAIVE = _EPOCH.replace(tzinfo=None)
 
 @dataclass(frozen=True)
 class Kind:
-    """A column: `value(n)` differs from row to row as far as the type allows; `extremes` are values that readers often get wrong."""
+    """A column: `value(n)` differs from row to row as far as the type allows; `extremes` are values
+    that readers often get wrong."""
 
     name: str
     arrow: pa.DataType
@@ -109,7 +112,8 @@ ZEROS_AND_NANS = [
         [*_SPECIAL, np.uint64(0x7FF8000000000001).view(np.float64)],
     ),
 ]
-"""Equal values with different bits: our filters contain all of these forms, the writer's filters only the stored ones."""
+"""Equal values with different bits: our filters contain all of these forms, the writer's filters
+only the stored ones."""
 DECIMALS = [
     Kind(
         "dec2",
@@ -257,8 +261,9 @@ BOOLEANS = [Kind("flag", pa.bool_(), lambda n: n % 3 == 0, [True, False])]
 def table(kinds: list[Kind], variant: str) -> pa.Table:
     """Return the rows of a variant, one batch per row group; `n` numbers the rows.
 
-    The numbers of "many" are even, and the ranges of its groups overlap, so that there are absent values between minimum and maximum.
-    The variant "others" has the numbers between them, and so these absent values.
+    The numbers of "many" are even, and the ranges of its groups overlap, so that there are absent
+    values between minimum and maximum. The variant "others" has the numbers between them, and so
+    these absent values.
     """
     if variant == "many":
         return rows(

@@ -1,4 +1,5 @@
-"""Pairs of files of the corpus: one without filters, as its writer left it, and the output of `add_filters` for it."""
+"""Pairs of files of the corpus: one without filters, as its writer left it, and the output of
+`add_filters` for it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ UNREADABLE = {
     | {"span", "key", "clock_tz", "midnight", "geometry", "variant"},
     "polars": {"variant", "span"},
 }
-"""Columns for which an engine refuses the whole file; it gets files without them, unless it wrote them itself."""
+"""Columns for which an engine refuses the whole file; it gets files without them, unless it wrote
+them itself."""
 
 
 class Pair(NamedTuple):
@@ -46,7 +48,8 @@ class Pair(NamedTuple):
 
 
 class PairMaker:
-    """`pairs(writer, engine, variant)`: the pair of a style of writing that the engine can read, made at the first call."""
+    """`pairs(writer, engine, variant)`: the pair of a style of writing that the engine can read,
+    made at the first call."""
 
     def __init__(self, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self._folder = folder

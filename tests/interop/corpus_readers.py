@@ -1,7 +1,7 @@
 """The values of a file of the corpus as text, read by an engine that did not write it.
 
-The texts are formatted here, from integers and by the rules of ISO 8601 and of SQL, and not by the package's own formatter, because
-the tests check the package's parser with them.
+The texts are formatted here, from integers and by the rules of ISO 8601 and of SQL, and not by the
+package's own formatter, because the tests check the package's parser with them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ OTHER_READER = {
 }
 
 _READ_BY_PYARROW = {"datafusion": {"dec76"}, "duckdb": {"span", "variant"}, "spark": {"variant"}}
-"""Columns of these writers that the other reader takes for something else: wide decimals for DOUBLE, INTERVAL, VARIANT."""
+"""Columns of these writers that the other reader takes for something else: wide decimals for
+DOUBLE, INTERVAL, VARIANT."""
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 Texts = dict[tuple[str, ...], list[str]]
-"""For each leaf, by its path without the scaffolding of lists and maps, the text of every non-null value."""
+"""For each leaf, by its path without the scaffolding of lists and maps, the text of every non-null
+value."""
 
 
 def written_values(path: Path, style: Style) -> Texts:

@@ -1,6 +1,8 @@
-"""The corpus, written by each writer in the ways it has: with a dictionary and without, in its old forms and its new ones.
+"""The corpus, written by each writer in the ways it has: with a dictionary and without, in its old
+forms and its new ones.
 
-Every writer writes Bloom filters wherever it can, of a suitable size, so that ours can be compared with them.
+Every writer writes Bloom filters wherever it can, of a suitable size, so that ours can be compared
+with them.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ _DUCKDB_KINDS = [
 _DUCKDB_TYPES = (
     Expression(
         "span",
-        "to_months(CAST(n AS INTEGER)) + to_days(CAST(n * 7 AS INTEGER)) + to_milliseconds(n * 12345678)",
+        "to_months(CAST(n AS INTEGER)) + to_days(CAST(n * 7 AS INTEGER)) + to_milliseconds(n * "
+        "12345678)",
         (
             "INTERVAL '0 days'",
             "INTERVAL '1 month'",
@@ -221,7 +224,8 @@ def write(
     *,
     filters: bool = True,
 ) -> Path:
-    """Write the rows of `variant` to `path` in this style; `spark` starts the session where it is needed."""
+    """Write the rows of `variant` to `path` in this style; `spark` starts the session where it is
+    needed."""
     rows = table(style.kinds, variant)
     if style.writer == "pyarrow":
         _write_pyarrow(style, rows, path, filters)
@@ -327,7 +331,8 @@ def _rows_per_group(rows: pa.Table) -> int:
 def _select(
     expressions: tuple[Expression, ...], variant: str, element: str, divide: str
 ) -> list[str]:
-    """Return SQL for these columns; `element` takes an element of a list by its number, from 1; `divide` divides integers."""
+    """Return SQL for these columns; `element` takes an element of a list by its number, from 1;
+    `divide` divides integers."""
     columns = []
     for expression in expressions:
         sql = expression.sql

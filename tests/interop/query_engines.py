@@ -1,13 +1,16 @@
-"""Six readers of Parquet with one interface, and for two of them a way to count the row groups that they read.
+"""Six readers of Parquet with one interface, and for two of them a way to count the row groups that
+they read.
 
     answers(path, questions)     for each question the sorted `n` of the rows that satisfy it
     scan(path, question)         the number of row groups that DuckDB or DataFusion decoded: `Scan(read, total)`
 
-A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains" for lists, the value under a key for
-maps. Values are text, and are cast to the type that the engine says the column has: most engines cast a float column that is compared
-with a double, for example, and then query no filter.
+A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains"
+for lists, the value under a key for maps. Values are text, and are cast to the type that the engine
+says the column has: most engines cast a float column that is compared with a double, for example,
+and then query no filter.
 
-Everything else that may skip a row group (dictionaries, column indexes, and minimum and maximum where possible) is off.
+Everything else that may skip a row group (dictionaries, column indexes, and minimum and maximum
+where possible) is off.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AT_ONCE = 40
-"""Conditions in one statement: a union of as many scans, each with its own condition pushed down."""
+"""Conditions in one statement: a union of as many scans, each with its own condition pushed
+down."""
 
 
 class Scan(NamedTuple):
@@ -50,7 +54,8 @@ class Scan(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A condition: the leaf equals the value, or one of them where `many`; values are text. `key` is the key of a map."""
+    """A condition: the leaf equals the value, or one of them where `many`; values are text. `key`
+    is the key of a map."""
 
     path: tuple[str, ...]
     texts: tuple[str, ...]
@@ -59,7 +64,8 @@ class Question(NamedTuple):
 
 
 class Engine(ABC):
-    """An engine with SQL: the package's dialect, and the values of maps. A column's type is queried once."""
+    """An engine with SQL: the package's dialect, and the values of maps. A column's type is queried
+    once."""
 
     name: ClassVar[str]
     dialect: ClassVar[SqlDialect]
@@ -242,7 +248,8 @@ class Spark(Engine):
 
 
 class ClickHouse(Engine):
-    """ClickHouse inside this process (chdb). Its cache of footers is off: these tests rewrite files."""
+    """ClickHouse inside this process (chdb). Its cache of footers is off: these tests rewrite
+    files."""
 
     name = "clickhouse"
     dialect = ClickHouseDialect()

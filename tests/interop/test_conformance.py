@@ -1,4 +1,5 @@
-"""Real readers, held to the conformance corpus: query engines, whose rows are the answers, and parquet-java, whose filters are queried.
+"""Real readers, held to the conformance corpus: query engines, whose rows are the answers, and
+parquet-java, whose filters are queried.
 
 What each of them gets wrong is listed; a change of the list is news about the reader.
 """
@@ -41,7 +42,8 @@ LOSES_ROWS: dict[str, set[str]] = {
         for name in ("zero-bytes", "negative-bytes", "31-bytes", "2-gib", "into-footer")
     },
     "clickhouse": set(),
-    # parquet-java reads as many bytes as the length states, checks neither size nor place, and queries the empty filters of BOOLEAN.
+    # parquet-java reads as many bytes as the length states, checks neither size nor place, and
+    # queries the empty filters of BOOLEAN.
     "parquet-java": {
         "booleans/empty.parquet",
         "damaged/31-bytes.parquet",

@@ -1,6 +1,8 @@
-"""How today's engines treat filters of the format's drafts: none uses them, two fail, and rows are lost only under a wrong header.
+"""How today's engines treat filters of the format's drafts: none uses them, two fail, and rows are
+lost only under a wrong header.
 
-docs/how-to/old-drafts.md says so. When one of these fails because an engine changed, that page is to change too.
+docs/how-to/old-drafts.md says so. When one of these fails because an engine changed, that page is
+to change too.
 """
 
 from __future__ import annotations

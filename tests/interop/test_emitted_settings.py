@@ -1,4 +1,5 @@
-"""Each writer, given the settings that `advise` emits for it, writes the filters that they promise."""
+"""Each writer, given the settings that `advise` emits for it, writes the filters that they
+promise."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ FPP = 0.01
 
 @pytest.fixture(scope="module")
 def rows() -> pa.Table:
-    """`id` is unique; each `code` occurs twice, so that dictionaries pay; the name `Name` has an upper-case letter."""
+    """`id` is unique; each `code` occurs twice, so that dictionaries pay; the name `Name` has an
+    upper-case letter."""
     random = Random(3)
     codes = [f"code {random.getrandbits(60):x}" for _ in range(3 * GROUP // 2)]
     return pa.table(
@@ -57,7 +59,8 @@ def emit(path: Path) -> Any:
 def assert_filters(
     file: Path, settings: WriterSettings, columns: set[str], *, exact: bool = True
 ) -> None:
-    """Assert that the file has filters of these columns in every row group, of the size that the settings promise, at the target."""
+    """Assert that the file has filters of these columns in every row group, of the size that the
+    settings promise, at the target."""
     report = inspect(file)
     promised = {entry.column: entry.bitset_bytes for entry in settings.columns}
     assert {row.column for row in report.filters} == columns
@@ -122,7 +125,8 @@ def test_datafusion(
     assert_filters(tmp_path / "data.parquet", settings, {"id", "code"}, exact=False)
     # What the note says: the option of a name with an upper-case letter has no effect.
     context.sql(
-        "COPY my_table TO 'upper.parquet' STORED AS PARQUET OPTIONS ('format.bloom_filter_enabled::Name' 'true')"
+        "COPY my_table TO 'upper.parquet' STORED AS PARQUET OPTIONS "
+        "('format.bloom_filter_enabled::Name' 'true')"
     ).collect()
     assert not inspect("upper.parquet").filters
 

@@ -1,7 +1,9 @@
-"""Encrypted files of parquet-java: we read them, add filters to them, and parquet-java reads rows and our filters and prunes by them.
+"""Encrypted files of parquet-java: we read them, add filters to them, and parquet-java reads rows
+and our filters and prunes by them.
 
-Both algorithms, footers in the clear and encrypted, uniform keys and column keys, AAD prefixes stored and supplied, keys of 128, 192 and
-256 bits. pyarrow reads the rows where its Python interface takes the keys: uniform ones.
+Both algorithms, footers in the clear and encrypted, uniform keys and column keys, AAD prefixes
+stored and supplied, keys of 128, 192 and 256 bits. pyarrow reads the rows where its Python
+interface takes the keys: uniform ones.
 """
 
 from __future__ import annotations

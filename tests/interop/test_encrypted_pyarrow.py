@@ -1,6 +1,8 @@
-"""Encrypted files of Arrow C++, whose Python interface writes and reads them by a key service alone: pages of both versions, page indexes.
+"""Encrypted files of Arrow C++, whose Python interface writes and reads them by a key service
+alone: pages of both versions, page indexes.
 
-It cannot write filters into them. Ours are added, verified and removed, and it reads the rows as before.
+It cannot write filters into them. Ours are added, verified and removed, and it reads the rows as
+before.
 """
 
 from __future__ import annotations

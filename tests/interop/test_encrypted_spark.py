@@ -1,4 +1,5 @@
-"""Files that Spark encrypts itself, by `PropertiesDrivenCryptoFactory` and a key service: keys wrapped in the file, or kept beside it.
+"""Files that Spark encrypts itself, by `PropertiesDrivenCryptoFactory` and a key service: keys
+wrapped in the file, or kept beside it.
 
 The key service is MemoryKms.java, compiled by the compiler that Spark brings along.
 """

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.engines
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten row groups: overlapping ids, sorted ones, and text; some values are there, some are not."""
+    """Ten row groups: overlapping ids, sorted ones, and text; some values are there, some are
+    not."""
     folder, random = tmp_path_factory.mktemp("explained"), Random(3)
     ids = random.sample(range(0, 10**6, 2), 10_000)
     names = [f"{number * 2654435761 % 2**32:08x}" for number in ids]
@@ -109,7 +110,8 @@ def test_datafusion_takes_columns_for_what_arrow_schema_says(
     context.register_parquet("t", path)
     for at in (3, 512):
         value = UUIDS[at] if is_binary else AMOUNTS[at]
-        # DataFusion reads the decimals as this type without ARROW:schema. With a wider literal it would not query the filter.
+        # DataFusion reads the decimals as this type without ARROW:schema. With a wider literal it
+        # would not query the filter.
         cast = "Decimal256" if name == "decimal256" and store_schema else "Decimal128"
         literal = (
             f"X'{UUIDS[at].hex}'"

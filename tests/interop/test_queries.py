@@ -1,7 +1,9 @@
-"""The same rows with our filters and without, in every engine that is installed here, for random queries of columns of every type.
+"""The same rows with our filters and without, in every engine that is installed here, for random
+queries of columns of every type.
 
-`before` is a file without filters, as its writer left it; `after` is the output of `add_filters`. The queried values are stored, or
-absent and between minimum and maximum. `test_queries_faults.py` has the rows that an engine loses by its own defects.
+`before` is a file without filters, as its writer left it; `after` is the output of `add_filters`.
+The queried values are stored, or absent and between minimum and maximum. `test_queries_faults.py`
+has the rows that an engine loses by its own defects.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Qu
 def random_questions(
     engine: AnyEngine, pair: Pair, count: int, seed: int
 ) -> Iterator[tuple[Question, bool]]:
-    """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each for something that is stored."""
+    """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each
+    for something that is stored."""
     chance = random.Random(seed)
     leaves = [path for path in askable(engine, pair) if path[0] not in LOSES.get(engine.name, ())]
     for number in range(count):
@@ -98,7 +101,8 @@ def check(engine: AnyEngine, pair: Pair, count: int, seed: int) -> None:
 
 
 def with_writers(*engines: str) -> list[ParameterSet]:
-    """Return every engine with every writer; two of them for Spark, which takes ten times as long."""
+    """Return every engine with every writer; two of them for Spark, which takes ten times as
+    long."""
     heavy = [pytest.mark.heavy]
     quick = [
         pytest.param(engine, WRITERS[:3], id=engine) for engine in engines if engine != "spark"
@@ -132,7 +136,8 @@ def test_the_same_rows(engine: AnyEngine, pairs: PairMaker, writers: list[str]) 
 def test_the_same_rows_for_extremes(
     engine: AnyEngine, pairs: PairMaker, writers: list[str]
 ) -> None:
-    """Each stored value in a query of its own: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
+    """Each stored value in a query of its own: least and greatest of each type, both zeros, NaNs,
+    empty strings, the end of the day."""
     for writer in writers:
         check_extremes(engine, pairs(writer, engine.name, "extremes"))
 

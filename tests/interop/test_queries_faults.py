@@ -1,6 +1,8 @@
-"""Rows that an engine loses because of a right filter, or would lose because of a wrong one: each fault is stated, with the version.
+"""Rows that an engine loses because of a right filter, or would lose because of a wrong one: each
+fault is stated, with the version.
 
-When a test fails because an engine got better, the advice that `sbbf engines` and `add-filter` build on it can go.
+When a test fails because an engine got better, the advice that `sbbf engines` and `add-filter`
+build on it can go.
 """
 
 from __future__ import annotations
@@ -42,15 +44,18 @@ SPANS = {
     8: "to_months(2147483647) + to_days(2147483647) + to_hours(23)",
     9: "to_months(2147483646) + to_days(60) + to_hours(49)",
 }
-"""Intervals, some of them equal to DuckDB. In the last two the months overflow when days become months.
+"""Intervals, some of them equal to DuckDB. In the last two the months overflow when days become
+months.
 
-The one of 2147483647 months is its own normal form; the other one's has a month more and 32 days, which no row stores.
+The one of 2147483647 months is its own normal form; the other one's has a month more and 32 days,
+which no row stores.
 """
 
 
 @pytest.fixture
 def spans(tmp_path: Path) -> Path:
-    """A file of DuckDB's with INTERVAL filters, which are marked as holding the normalised form too."""
+    """A file of DuckDB's with INTERVAL filters, which are marked as holding the normalised form
+    too."""
     path = tmp_path / "spans.parquet"
     rows = " UNION ALL ".join(f"SELECT {n} AS n, {sql} AS span" for n, sql in SPANS.items())
     duckdb.sql(
@@ -81,7 +86,8 @@ def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> N
 def test_filters_of_one_zero_lose_the_other(
     name: str, value: str, tmp_path: Path, engines: Any
 ) -> None:
-    """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped for a query of the other."""
+    """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped
+    for a query of the other."""
     path, ours = tmp_path / "zeros.parquet", tmp_path / "ours.parquet"
     rows = pa.table({"n": [0, 1, 2, 3], "v": [0.0, 1.0, -0.0, 1.0]})
     pq.write_table(

@@ -1,4 +1,5 @@
-"""hyparquet, the reader for browsers, with `useBloomFilters`: the same rows with our filters and without, and fewer bytes fetched.
+"""hyparquet, the reader for browsers, with `useBloomFilters`: the same rows with our filters and
+without, and fewer bytes fetched.
 
 It runs in Node; npm installs the version that `hyparquet/package.json` names.
 """
@@ -115,8 +116,9 @@ def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_lost_when_queried_as_text(query: Query, tmp_path: Path) -> None:
-    """hyparquet 1.31 decodes unannotated bytes to text by default (`utf8`), compares the text, and hashes that text's bytes: where
-    decoding loses something, a query for the text that it shows finds no row.
+    """hyparquet 1.31 decodes unannotated bytes to text by default (`utf8`), compares the text, and
+    hashes that text's bytes: where decoding loses something, a query for the text that it shows
+    finds no row.
     """
     before, after = tmp_path / "before.parquet", tmp_path / "after.parquet"
     pq.write_table(pa.table({"n": [0, 1], "blob": [b"\xff", b"text"]}), before)

@@ -1,7 +1,9 @@
-"""The same rows when a column is read as a wider type than it is stored in, or compared with a literal of one.
+"""The same rows when a column is read as a wider type than it is stored in, or compared with a
+literal of one.
 
-Tables outlive their schemas: an INT column becomes BIGINT, and its old files still hold, and hash, four bytes. An engine that queries
-the filter with the bytes of the wide value loses every row; Trino and Hudi did. None of these does.
+Tables outlive their schemas: an INT column becomes BIGINT, and its old files still hold, and hash,
+four bytes. An engine that queries the filter with the bytes of the wide value loses every row;
+Trino and Hudi did. None of these does.
 """
 
 from __future__ import annotations
@@ -137,7 +139,10 @@ def test_clickhouse(files: tuple[Path, Path], engines: Any, name: str) -> None:
     kind = CLICKHOUSE.get(wide.sql, wide.sql.title())
     literal = f"CAST({wide.literal} AS {kind})"
     for condition in (f"{name} = {literal}", f"{name} IN ({literal}, {literal})"):
-        query = f"SELECT n FROM file('{{}}', Parquet, 'n Int64, {name} {kind}') WHERE {condition} ORDER BY n"
+        query = (
+            f"SELECT n FROM file('{{}}', Parquet, 'n Int64, {name} {kind}') WHERE "
+            f"{condition} ORDER BY n"
+        )
         check(*(engines("clickhouse").lines(query.format(path)) for path in files))
 
 

@@ -1,7 +1,9 @@
-"""Every type that a writer can write: our filter holds every stored value, and where the writer made one, ours is the same.
+"""Every type that a writer can write: our filter holds every stored value, and where the writer
+made one, ours is the same.
 
-The corpus is made here, by each writer in each of its ways (`corpus_writers`), and read back by another (`corpus_readers`). Documented
-differences between a writer's filter and ours of the same size, and no others, are listed in `HOLDS_MORE` and `OTHER_BITS`.
+The corpus is made here, by each writer in each of its ways (`corpus_writers`), and read back by
+another (`corpus_readers`). Documented differences between a writer's filter and ours of the same
+size, and no others, are listed in `HOLDS_MORE` and `OTHER_BITS`.
 """
 
 from __future__ import annotations
@@ -34,15 +36,17 @@ SIZE = 4096
 """Bytes of the filters that ours are built in, before they are folded to a writer's size."""
 
 HOLDS_MORE = {*(kind.name for kind in ZEROS_AND_NANS), "huge"}
-"""Both zeros where one is stored, and the canonical NaNs where any is: +0 and -0 are equal in SQL, and so are NaNs. (A HUGEINT of
-DuckDB's is a DOUBLE in the file.) Filters of INT96 hold more as well: the other form of instants before 1970. The normalised intervals
-that we insert into files of DuckDB's are no difference: DuckDB does too.
+"""Both zeros where one is stored, and the canonical NaNs where any is: +0 and -0 are equal in SQL,
+and so are NaNs. (A HUGEINT of DuckDB's is a DOUBLE in the file.) Filters of INT96 hold more as
+well: the other form of instants before 1970. The normalised intervals that we insert into files of
+DuckDB's are no difference: DuckDB does too.
 """
 
 DAY_OF_EPOCH, NANOS_PER_DAY = 2_440_588, 86_400 * 10**9
 
 OTHER_BITS = {("spark", "f32_zero", "extremes"), ("spark", "f64_zero", "extremes")}
-"""parquet-java 1.17 stores the canonical NaN and hashes the one it was given: a payload is in its filter and not in its pages."""
+"""parquet-java 1.17 stores the canonical NaN and hashes the one it was given: a payload is in its
+filter and not in its pages."""
 
 NEVER_INSERTED = {"spark": {"flag"}}
 """parquet-java writes filters for BOOLEAN columns and puts nothing in them."""
@@ -80,7 +84,8 @@ def corpus(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="session")
 def with_ours(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """The same files, with our filters instead of the writer's on every leaf but BOOLEAN and the parts of VARIANT, each of `SIZE` bytes."""
+    """The same files, with our filters instead of the writer's on every leaf but BOOLEAN and the
+    parts of VARIANT, each of `SIZE` bytes."""
     folder = tmp_path_factory.mktemp("with_ours")
 
     def make(style: str, variant: str) -> Path:
@@ -203,7 +208,8 @@ def test_ours_is_bit_for_bit_the_writers(
 
 
 def must_have_filters(style: Style, variant: str) -> set[str]:
-    """The columns whose filters are compared at least; parquet-java and DuckDB leave out some chunks for what is in them."""
+    """The columns whose filters are compared at least; parquet-java and DuckDB leave out some
+    chunks for what is in them."""
     names = {"n", *(kind.name for kind in style.kinds)}
     match style.writer:
         case "pyarrow":
@@ -227,7 +233,8 @@ def build(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
 def with_other_forms(
     their_filter: BloomFilter, file: ParquetFile, row_group: int, column: Column
 ) -> BloomFilter:
-    """The writer's filter, and in it also what equals a stored zero, NaN, or INT96 instant before 1970."""
+    """The writer's filter, and in it also what equals a stored zero, NaN, or INT96 instant before
+    1970."""
     bloom = their_filter.copy()
     if column.physical == "INT96":
         for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):

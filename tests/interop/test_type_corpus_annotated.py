@@ -1,6 +1,8 @@
-"""Types that no available writer writes, or not from Python: pyarrow's pages and filters, and a footer that annotates them.
+"""Types that no available writer writes, or not from Python: pyarrow's pages and filters, and a
+footer that annotates them.
 
-The filters are Arrow C++'s, of the bytes in the pages. Queries in the notation of the annotated type must be right, as with ours.
+The filters are Arrow C++'s, of the bytes in the pages. Queries in the notation of the annotated
+type must be right, as with ours.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from support.tables import each
 WKB_POINT = struct.pack("<BIdd", 1, 1, 30.0, 10.0)
 BSON_DOCUMENT = bytes.fromhex("0c0000001061000100000000")
 
-# Annotation, the column's type in pyarrow, plain bytes that are stored, and each as a person writes it.
+# Annotation, the column's type in pyarrow, plain bytes that are stored, and each as a person writes
+# it.
 TYPES: list[tuple[str, dict[str, Any], pa.DataType, dict[bytes, str]]] = [
     ("ENUM", edits.ENUM, pa.binary(), {b"RED": "RED", b"": "", b"null": "null"}),
     ("BSON", edits.BSON, pa.binary(), {BSON_DOCUMENT: f"0x{BSON_DOCUMENT.hex()}"}),
@@ -112,7 +115,8 @@ def test_a_filter_is_queried_in_the_notation_of_the_type(
 
 
 def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path) -> None:
-    """The specification requires the fewest bytes. Files hold values with more of them too, and the answer states what was queried."""
+    """The specification requires the fewest bytes. Files hold values with more of them too, and the
+    answer states what was queried."""
     stored = [
         (n * (-1) ** n).to_bytes(width, "big", signed=True) for n, width in enumerate(range(2, 33))
     ]
@@ -150,12 +154,15 @@ def test_interval_filters_marked_in_an_unknown_way_are_refused(tmp_path: Path) -
 
 @pytest.mark.engines
 def test_null_arrays_of_duckdb(tmp_path: Path) -> None:
-    """DuckDB 2.0 gives a null ARRAY as many entries as others have, and pyarrow takes that for a broken file. PLAIN pages need no
-    decoder; a column with other pages gets no filter.
+    """DuckDB 2.0 gives a null ARRAY as many entries as others have, and pyarrow takes that for a
+    broken file. PLAIN pages need no decoder; a column with other pages gets no filter.
     """
     duckdb = pytest.importorskip("duckdb")
     path, ours = tmp_path / "f.parquet", tmp_path / "ours.parquet"
-    query = f"COPY (SELECT CASE WHEN n % 3 = 0 THEN array_value(n, -1) END AS v FROM range(9) t(n)) TO '{path}'"
+    query = (
+        "COPY (SELECT CASE WHEN n % 3 = 0 THEN array_value(n, -1) END AS v FROM "
+        f"range(9) t(n)) TO '{path}'"
+    )
     duckdb.sql(f"{query} (FORMAT parquet, DICTIONARY_SIZE_LIMIT 1)")
 
     add_filters(path, ["v"], output=ours)

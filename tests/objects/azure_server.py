@@ -1,7 +1,8 @@
-"""Azurite, Microsoft's emulator of Azure's blobs, from npm, with the headers of block blobs that it does not know.
+"""Azurite, Microsoft's emulator of Azure's blobs, from npm, with the headers of block blobs that it
+does not know.
 
-It compares MD5 hashes and holds conditions, leases and tags; it has no Put Block From URL. Where `azurite-blob` is not installed, it is
-installed among the tests' environments.
+It compares MD5 hashes and holds conditions, leases and tags; it has no Put Block From URL. Where
+`azurite-blob` is not installed, it is installed among the tests' environments.
 """
 
 from __future__ import annotations

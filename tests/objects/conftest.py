@@ -1,4 +1,5 @@
-"""A real S3 server and the emulators of Azure and Google for all tests of this folder, and a bucket of its own for each."""
+"""A real S3 server and the emulators of Azure and Google for all tests of this folder, and a bucket
+of its own for each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""fake-gcs-server, an emulator of Google Cloud Storage from PyPI, behind a proxy that does what the emulator lacks.
+"""fake-gcs-server, an emulator of Google Cloud Storage from PyPI, behind a proxy that does what the
+emulator lacks.
 
-The emulator ignores the preconditions of compose requests, the generations of their sources and MD5 hashes that are sent with an upload;
-a composed object keeps the generation of the one that it replaces. The proxy holds the preconditions, compares generations, hashes and
-storage classes, gives composed objects a generation, and states no MD5 for them. Tests may add attributes of objects (holds, retention).
+The emulator ignores the preconditions of compose requests, the generations of their sources and MD5
+hashes that are sent with an upload; a composed object keeps the generation of the one that it
+replaces. The proxy holds the preconditions, compares generations, hashes and storage classes, gives
+composed objects a generation, and states no MD5 for them. Tests may add attributes of objects
+(holds, retention).
 """
 
 from __future__ import annotations
@@ -320,7 +323,10 @@ class Bucket:
         with self.server.lock:
             self.server.attributes.pop(key, None)
             content_type = metadata.get("contentType", "application/octet-stream")
-            head = f"--x\r\nContent-Type: application/json\r\n\r\n{json.dumps({**metadata, 'name': key})}\r\n--x\r\n"
+            head = (
+                "--x\r\nContent-Type: "
+                f"application/json\r\n\r\n{json.dumps({**metadata, 'name': key})}\r\n--x\r\n"
+            )
             body = f"{head}Content-Type: {content_type}\r\n\r\n".encode() + data + b"\r\n--x--\r\n"
             path = f"/upload/storage/v1/b/{self.name}/o?uploadType=multipart"
             status, _, _ = _request(

@@ -16,7 +16,8 @@ PRESENT, ABSENT = 7_000_003, 7_000_004
 
 @cache
 def large() -> bytes:
-    """Write three row groups of random even `id` (and PRESENT once) and 16 bytes of `payload` per row, 5.4 MB."""
+    """Write three row groups of random even `id` (and PRESENT once) and 16 bytes of `payload` per
+    row, 5.4 MB."""
     random = np.random.default_rng(7)
     ids = random.integers(0, 1 << 40, ROWS) * 2
     ids[ROWS // 2] = PRESENT
@@ -25,7 +26,8 @@ def large() -> bytes:
     )
     out = io.BytesIO()
     table = pa.table({"id": ids, "payload": payload})
-    # The size of 20,000 payloads, at which newer versions of pyarrow end a page anyway: tests count what is read ahead of one.
+    # The size of 20,000 payloads, at which newer versions of pyarrow end a page anyway: tests count
+    # what is read ahead of one.
     pq.write_table(
         table,
         out,

@@ -1,4 +1,5 @@
-"""New versions of Azure block blobs: what is uploaded, what is carried, what is refused, and that no reader sees a half."""
+"""New versions of Azure block blobs: what is uploaded, what is carried, what is refused, and that
+no reader sees a half."""
 
 from __future__ import annotations
 
@@ -134,7 +135,8 @@ def test_a_block_that_another_client_uploads_under_an_old_id_is_not_taken(contai
 
 
 def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
-    """Azurite has no Put Block From URL, so a proxy carries it out: with the URL and the range that it gets."""
+    """Azurite has no Put Block From URL, so a proxy carries it out: with the URL and the range that
+    it gets."""
     monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", MIB)
     monkeypatch.setattr(azure, "_COPY_BLOCK", 2 * MIB)
     url = container.put("x.parquet", large())

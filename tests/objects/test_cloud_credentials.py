@@ -1,4 +1,5 @@
-"""Credentials of Azure and Google Cloud Storage: which are sent, and that no output contains them."""
+"""Credentials of Azure and Google Cloud Storage: which are sent, and that no output contains
+them."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ def test_a_key_of_azure_that_cannot_be_used(monkeypatch):
 
 @pytest.fixture
 def token_server() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that gives an access token for each signed request; its address, and the bodies of the requests."""
+    """A server that gives an access token for each signed request; its address, and the bodies of
+    the requests."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -175,7 +177,8 @@ def test_a_service_account_of_google(
         "token_uri": token_server[0],
         "gcs_base_url": google_bucket.proxy.url,
     }
-    # obstore reads without credentials, because it signs its own tokens; the requests that write are signed by google-auth.
+    # obstore reads without credentials, because it signs its own tokens; the requests that write
+    # are signed by google-auth.
     monkeypatch.setattr(google, "_service_account", lambda: account)
     forget_clients()
     if fault is not None:

@@ -1,4 +1,5 @@
-"""New versions of objects of all services: what is uploaded, and that rivals, faults and kills cost no byte and leave nothing."""
+"""New versions of objects of all services: what is uploaded, and that rivals, faults and kills cost
+no byte and leave nothing."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ class Cloud:
         )
 
     def fail(self, step: str, answer: Any, times: int | None = None) -> list[object]:
-        """Give this answer to each request of one operation, or call a function then; return the list of these requests."""
+        """Give this answer to each request of one operation, or call a function then; return the
+        list of these requests."""
         matches: list[object] = []
 
         def fault(exchange: Any) -> Any:
@@ -95,7 +97,8 @@ class Cloud:
         return matches
 
     def come_between(self, step: str, key: str, data: bytes) -> list[object]:
-        """Store an object as another client before the first request of one operation arrives; return the list of these requests."""
+        """Store an object as another client before the first request of one operation arrives;
+        return the list of these requests."""
 
         def store() -> int | None:
             self.store.put(key, data)
@@ -280,7 +283,10 @@ def test_a_denied_write_is_refused(cloud):
 @pytest.mark.nightly(minutes=2)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(cloud, number):
-    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from "
+        "sbbf_tool.__main__ import main; main()"
+    )
     for step in (cloud.step_of_tail, cloud.step_of_large):
         url = cloud.put("lake/x.parquet", large())
         running: list[subprocess.Popen[bytes]] = []

@@ -1,4 +1,5 @@
-"""New versions of objects of Google Cloud Storage: what is uploaded, what is carried, what is refused, and that nothing is left behind."""
+"""New versions of objects of Google Cloud Storage: what is uploaded, what is carried, what is
+refused, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
 
 
 def test_concurrent_changes_of_one_object(google_bucket):
-    """The second replaces the temporary object of the first, which then fails and leaves the object to the second."""
+    """The second replaces the temporary object of the first, which then fails and leaves the object
+    to the second."""
     url = google_bucket.put("x.parquet", large())
     outcomes = []
 

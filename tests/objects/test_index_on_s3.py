@@ -1,4 +1,5 @@
-"""An index of objects, itself in the store: what a key requests, and that new and changed objects are opened."""
+"""An index of objects, itself in the store: what a key requests, and that new and changed objects
+are opened."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def upload(bucket: Bucket, index: Path) -> str:
 
 
 def requests(bucket: Bucket) -> list[tuple[str, str]]:
-    """Return the method and the object of each request since the last call, or the prefix of a listing."""
+    """Return the method and the object of each request since the last call, or the prefix of a
+    listing."""
     found = [
         (exchange.method, exchange.path.partition("?")[0].rpartition("/")[2])
         for exchange in bucket.proxy.exchanges
@@ -78,7 +80,8 @@ def test_a_key_takes_few_requests(moto_bucket: Bucket, tmp_path: Path, capsys) -
     (row,) = run(Probe("v", [FILES * 3 + 7]), index)
     assert row.path == wanted
     assert row.report == next(iter(run(Probe("v", [FILES * 3 + 7]), wanted))).report
-    # An object that has changed has another ETag, one that is new none in the index, and one that is gone is not listed.
+    # An object that has changed has another ETag, one that is new none in the index, and one that
+    # is gone is not listed.
     moto_bucket.put("lake/003.parquet", write(7))
     moto_bucket.put("lake/new.parquet", write(1))
     moto_bucket.client.delete_object(Bucket=moto_bucket.name, Key="lake/007.parquet")

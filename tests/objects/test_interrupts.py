@@ -1,4 +1,5 @@
-"""Runs over objects whose requests hang or fail: an interrupt ends them within two seconds, and an outage of a minute costs no object."""
+"""Runs over objects whose requests hang or fail: an interrupt ends them within two seconds, and an
+outage of a minute costs no object."""
 
 from __future__ import annotations
 
@@ -22,9 +23,13 @@ pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
 OBJECTS = HANGING = 32
 SECONDS = 1.8
 BUSY = 10
-"""A machine that is busy with other work gets so many starts of Python more, each of 20 ms where it is not."""
+"""A machine that is busy with other work gets so many starts of Python more, each of 20 ms where it
+is not."""
 # SIGINT is handled also where this test runs in a shell's background, whose processes ignore it.
-PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from "
+    "sbbf_tool.__main__ import main; main()"
+)
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -1,4 +1,5 @@
-"""The permissions that the guide to object stores lists for S3 suffice; without deletion, a table is refused before any copy is made."""
+"""The permissions that the guide to object stores lists for S3 suffice; without deletion, a table
+is refused before any copy is made."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ Allow = Callable[[Sequence[str]], None]
 
 @pytest.fixture
 def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[object, Allow]]:
-    """A client that may do everything, of a server that checks policies, and a function that sets what the user of `sbbf` may do."""
+    """A client that may do everything, of a server that checks policies, and a function that sets
+    what the user of `sbbf` may do."""
     (port,) = free_ports(1)
     server = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)],

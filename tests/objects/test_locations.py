@@ -1,4 +1,5 @@
-"""What a URL names, which keys a glob means, and of which parts a new object is made; all without a server."""
+"""What a URL names, which keys a glob means, and of which parts a new object is made; all without a
+server."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_what_a_glob_means(pattern, yes, no):
 @example(keep=5 * MIB - 1, tail=0, can_copy=True)
 @example(keep=5 * MIB - 1, tail=1, can_copy=False)
 def test_parts_are_as_the_store_takes_them(keep, tail, can_copy):
-    """S3's limits (Amazon S3 multipart upload limits): parts of 5 MiB to 5 GiB, of which the last may be smaller; at most 10,000."""
+    """S3's limits (Amazon S3 multipart upload limits): parts of 5 MiB to 5 GiB, of which the last
+    may be smaller; at most 10,000."""
     size = keep + tail
     parts = plan_parts(keep, size, can_copy)
     if parts is None:

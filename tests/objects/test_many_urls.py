@@ -36,7 +36,8 @@ def lake(moto_bucket, tmp_path):
     params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])]
 )
 def sbbf(request, lake, capfd) -> Sbbf:
-    """Run a command on a runner; return its exit code, the documents of files in order, the summary, and standard error."""
+    """Run a command on a runner; return its exit code, the documents of files in order, the
+    summary, and standard error."""
     runner: tuple[str, ...] = ()
     if request.param == "spark":
         request.getfixturevalue("spark_with_store")

@@ -1,4 +1,5 @@
-"""What a probe of many keys requests of an object: the footer, the filters of the row groups that statistics leave, and their chunks."""
+"""What a probe of many keys requests of an object: the footer, the filters of the row groups that
+statistics leave, and their chunks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ LEFT = (1, 4)
 
 
 def write(*, dictionary: bool) -> bytes:
-    """Each row group has its own range of ids, of which every second number is stored; the column after them takes more bytes."""
+    """Each row group has its own range of ids, of which every second number is stored; the column
+    after them takes more bytes."""
     rng, buffer = np.random.default_rng(1), io.BytesIO()
     repeats = 2 if dictionary else 1
     ids = np.concatenate(
@@ -45,7 +47,8 @@ def keys() -> list[int]:
 
 
 def ranges(bucket: Bucket) -> list[tuple[int, int]]:
-    """Return the start and end of what was requested since the last call, but for the end of the object, which comes first."""
+    """Return the start and end of what was requested since the last call, but for the end of the
+    object, which comes first."""
     headers = [
         exchange.headers.get("Range") or exchange.headers["range"]
         for exchange in bucket.proxy.exchanges

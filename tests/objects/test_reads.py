@@ -1,4 +1,5 @@
-"""Reads of HTTP servers, of Azure and Google by their emulators, and of HDFS by pyarrow: what cannot be read is an error, never misread."""
+"""Reads of HTTP servers, of Azure and Google by their emulators, and of HDFS by pyarrow: what
+cannot be read is an error, never misread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Connections that break, stores that fail, rivals, kills and interrupts: the old object is whole, and nothing is left behind."""
+"""Connections that break, stores that fail, rivals, kills and interrupts: the old object is whole,
+and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def test_an_object_that_changes_during_the_read_is_an_error(bucket):
     assert bucket.get("large.parquet") == small()
 
 
-# SIGINT is handled also where this test runs in a shell's background, whose processes ignore it. On a busy machine, requests that clean up
-# take longer than a command waits for them.
+# SIGINT is handled also where this test runs in a shell's background, whose processes ignore it. On
+# a busy machine, requests that clean up take longer than a command waits for them.
 PROGRAM = """
 import signal
 from sbbf_tool.__main__ import main
@@ -69,7 +70,8 @@ main()
 
 
 def killed_at(bucket: Bucket, url: str, step: str, number: int) -> int:
-    """Run a command and send it this signal when it requests this step, whose answer is delayed; return its exit code."""
+    """Run a command and send it this signal when it requests this step, whose answer is delayed;
+    return its exit code."""
     running: list[subprocess.Popen[bytes]] = []
 
     def kill(exchange):

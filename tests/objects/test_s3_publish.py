@@ -1,4 +1,5 @@
-"""New versions of S3 objects: what is uploaded, what is carried, what is refused, and that nothing is left behind."""
+"""New versions of S3 objects: what is uploaded, what is carried, what is refused, and that nothing
+is left behind."""
 
 from __future__ import annotations
 
@@ -202,7 +203,8 @@ def test_the_write_itself_is_on_condition(moto_bucket, data):
 
 
 def test_an_object_whose_tag_is_no_hash_of_its_bytes_is_uncertain(moto_bucket):
-    """As with SSE-KMS: the response is lost, and the tag of the object is not that of the bytes that were sent."""
+    """As with SSE-KMS: the response is lost, and the tag of the object is not that of the bytes
+    that were sent."""
     url = moto_bucket.put("x.parquet", small())
     sizes: list[int] = []
 
@@ -227,7 +229,8 @@ def test_a_replacement_without_readable_tags_is_refused(moto_bucket):
     )
     with pytest.raises(
         RefusedError,
-        match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging",
+        match="the object's tags cannot be read, so the new version would lack them; allow "
+        "s3:GetObjectTagging",
     ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     (warning,) = sbbf_tool.add_filters(url, ["id"], output=moto_bucket.url("y.parquet")).warnings
@@ -256,7 +259,8 @@ def test_archives_and_locks_are_refused(moto_bucket):
     )
     with pytest.raises(
         RefusedError,
-        match="the object is in storage class DEEP_ARCHIVE, in which a new version could not be read",
+        match="the object is in storage class DEEP_ARCHIVE, in which a new version could not "
+        "be read",
     ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     moto_bucket.client.create_bucket(

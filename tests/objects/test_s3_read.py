@@ -1,4 +1,5 @@
-"""Reading S3 objects: how few requests it takes, that a changed object is an error and never a mixture, errors, and the guide."""
+"""Reading S3 objects: how few requests it takes, that a changed object is an error and never a
+mixture, errors, and the guide."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     size = len(bucket.get("large.parquet"))
     bucket.proxy.forget()
     assert run(["probe", url, "id", str(ABSENT), "--verbose"]) == 1
-    # The listing, the end of the object, and of each filter that is not in it the header and the block.
+    # The listing, the end of the object, and of each filter that is not in it the header and the
+    # block.
     assert bucket.proxy.operations() == [
         "ListObjectsV2",
         *["GetObject"] * (bucket.proxy.count("GetObject")),

@@ -1,4 +1,5 @@
-"""The requests of a run over many objects: how many, how many at the same time, and when one is given up; pauses are counted."""
+"""The requests of a run over many objects: how many, how many at the same time, and when one is
+given up; pauses are counted."""
 
 from __future__ import annotations
 

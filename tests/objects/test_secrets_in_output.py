@@ -1,4 +1,5 @@
-"""Passwords, tokens and signatures in URLs: no command prints them, in no format, for any parameter."""
+"""Passwords, tokens and signatures in URLs: no command prints them, in no format, for any
+parameter."""
 
 from __future__ import annotations
 

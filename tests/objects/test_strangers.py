@@ -1,4 +1,5 @@
-"""Servers that are not S3, or whose answers do not end: one line and exit code 3, and hardly more is read than was asked for."""
+"""Servers that are not S3, or whose answers do not end: one line and exit code 3, and hardly more
+is read than was asked for."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body><p>Welcome</body></html>"
 DEEP = b"<a>" * 100_000
-LIST = b'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">%s</ListBucketResult>'
+LIST = (
+    b'<?xml version="1.0"?><ListBucketResult '
+    b'xmlns="http://s3.amazonaws.com/doc/2006-03-01/">%s</ListBucketResult>'
+)
 
 Answer = tuple[int, dict[str, str], bytes]
 

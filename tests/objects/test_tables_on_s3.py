@@ -1,4 +1,5 @@
-"""Tables whose files are in S3: metadata files, commands, and commits: one writer wins, and lost responses are recognised."""
+"""Tables whose files are in S3: metadata files, commands, and commits: one writer wins, and lost
+responses are recognised."""
 
 from __future__ import annotations
 
@@ -285,7 +286,8 @@ def test_a_commit_that_fails(moto_bucket, tmp_path, answer, error):
 
 
 def test_old_copies_of_dead_runs_are_found_by_the_time_of_their_objects(moto_bucket, tmp_path):
-    """A copy without a marker, as after the clean-up of a marker that failed, is as old as its object."""
+    """A copy without a marker, as after the clean-up of a marker that failed, is as old as its
+    object."""
     make_table(tmp_path / "t")
     url = upload(moto_bucket, tmp_path / "t")
     copy = moto_bucket.put("lake/orders/sbbf-0123456789abcdef-00000000-part-0.parquet", b"copy")

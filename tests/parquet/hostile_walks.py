@@ -1,9 +1,11 @@
-"""Calls of the compiled walker that no caller in this package makes, for an extension that was compiled with sanitizers.
+"""Calls of the compiled walker that no caller in this package makes, for an extension that was
+compiled with sanitizers.
 
     python hostile_walks.py SECONDS SEED FOOTER...
 
-Footers that are damaged in many places, tables and positions that are not those of the footer. Each call answers or raises. If it reads or
-writes a byte outside its buffers, a sanitizer aborts the process.
+Footers that are damaged in many places, tables and positions that are not those of the footer. Each
+call answers or raises. If it reads or writes a byte outside its buffers, a sanitizer aborts the
+process.
 """
 
 from __future__ import annotations

@@ -191,7 +191,8 @@ TAKEN_FOR_ANOTHER_USE = [
     for field in _one_of_each([n])
     if (field.id, field.kind) not in (OFFSET, LENGTH)
 ]
-"""Fields with the id of offset or length but another kind, as one build of parquet-mr wrote them."""
+"""Fields with the id of offset or length but another kind, as one build of parquet-mr wrote
+them."""
 
 PRESENT_FILTERS = [
     Field(*which, wire.number(value), long)
@@ -203,7 +204,8 @@ PRESENT_FILTERS = [
 
 @st.composite
 def mixed(draw: st.DrawFn, struct: Struct, more: list[Field] = UNKNOWN_FIELDS) -> Struct:
-    """Draw the known fields in any order, one in three with a long header, with other fields between them."""
+    """Draw the known fields in any order, one in three with a long header, with other fields
+    between them."""
     fields = list(struct)
     order = draw(st.randoms(use_true_random=False))
     if draw(st.booleans()):

@@ -1,4 +1,5 @@
-"""The index of a footer's chunks: it states what parsing the whole footer states, and it declines what is unusual."""
+"""The index of a footer's chunks: it states what parsing the whole footer states, and it declines
+what is unusual."""
 
 from __future__ import annotations
 

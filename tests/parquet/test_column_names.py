@@ -1,4 +1,5 @@
-"""Names of columns in a table: renamed by field id or by path, with the scaffolding of lists and maps; dropped columns stay apart."""
+"""Names of columns in a table: renamed by field id or by path, with the scaffolding of lists and
+maps; dropped columns stay apart."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def schema_of(*columns: list[SchemaElement]) -> list[SchemaElement]:
 
 
 def test_a_path_does_not_name_a_dropped_column_of_a_file_with_field_ids():
-    """A column was dropped, and a column with the same name added: the values of the old one are not those of the new one."""
+    """A column was dropped, and a column with the same name added: the values of the old one are
+    not those of the new one."""
     names = ColumnNames({1: ("id",), 5: ("a",)}, {("id",): ("id",), ("a",): ("a",)})
     columns = names.leaf_columns(schema_of([leaf("id", 1)], [leaf("a", 2)]))
     assert [column.name for column in columns] == ["id", "a (dropped)"]

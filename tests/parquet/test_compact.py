@@ -1,4 +1,5 @@
-"""Where fields stand in compact Thrift: every kind, hostile lengths, and bytes that end too soon."""
+"""Where fields stand in compact Thrift: every kind, hostile lengths, and bytes that end too
+soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The headers of the drafts: the bytes of each form, the dialects that each may belong to, and bytes that are no such header."""
+"""The headers of the drafts: the bytes of each form, the dialects that each may belong to, and
+bytes that are no such header."""
 
 from __future__ import annotations
 

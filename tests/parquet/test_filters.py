@@ -1,4 +1,5 @@
-"""The header in front of a bitset: today's header byte by byte, and the warnings about every other."""
+"""The header in front of a bitset: today's header byte by byte, and the warnings about every
+other."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_the_header_of_every_size_that_is_written(num_bytes):
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))
 def test_the_quick_way_reads_what_thrift_reads(folded, padding):
-    """Today's headers are matched as bytes; whatever number stands in them, the generated class finds the same."""
+    """Today's headers are matched as bytes; whatever number stands in them, the generated class
+    finds the same."""
     raw = b"\x15" + wire.varint(folded, padding) + UNIONS
     try:
         expected = parse_struct(BloomFilterHeader, raw).numBytes

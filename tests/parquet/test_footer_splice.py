@@ -1,6 +1,8 @@
-"""`set_filters` changes two fields of the chosen columns, and every other byte of a footer comes back, known to us or not.
+"""`set_filters` changes two fields of the chosen columns, and every other byte of a footer comes
+back, known to us or not.
 
-What the splice does is seen through a reader of its own (`wire`), and through the generated classes, which must read what was meant.
+What the splice does is seen through a reader of its own (`wire`), and through the generated
+classes, which must read what was meant.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def metadata_of(footer: Struct, key: Key) -> Struct:
 
 
 def without_filters(footer: Struct, keys: set[Key]) -> Struct:
-    """The footer with each of these `ColumnMetaData` replaced by what is in it, filters and the form of headers apart."""
+    """The footer with each of these `ColumnMetaData` replaced by what is in it, filters and the
+    form of headers apart."""
     groups = wire.find(footer, *ROW_GROUPS)
     changed_groups = {}
     for number in {row_group for row_group, _ in keys}:
@@ -184,7 +187,8 @@ def test_set_and_taken_away_leaves_the_bytes_that_were_there(made_footer):
 
 
 def assert_every_chunk_survives(path: Path) -> bool:
-    """Set every chunk's filter elsewhere, then back to where it was. False where the footer is encrypted."""
+    """Set every chunk's filter elsewhere, then back to where it was. False where the footer is
+    encrypted."""
     try:
         footer = ParquetFile.open(path).footer
     except RefusedError:

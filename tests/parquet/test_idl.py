@@ -1,7 +1,8 @@
 """The interface definition thrift/parquet.thrift and the modules generated from it.
 
-Three things can go wrong with generated code: it no longer is what the definition says, the definition no longer is what
-the format says, or the two are right and the code still reads a real footer wrongly. Each has its tests here.
+Three things can go wrong with generated code: it no longer is what the definition says, the
+definition no longer is what the format says, or the two are right and the code still reads a real
+footer wrongly. Each has its tests here.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData, PageHeade
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "sbbf_tool" / "parquet" / "idl"
 
-"""The library's C extension, and the Python code it falls back on where it could not be compiled."""
+"""The library's C extension, and the Python code it falls back on where it could not be
+compiled."""
 
 
-# --- the modules are what the definition says -----------------------------------------------------------------------
+# --- the modules are what the definition says
+# -----------------------------------------------------------------------
 
 
 def version_line(module: Path) -> str:
@@ -44,11 +47,13 @@ def load(path: Path) -> ModuleType:
 
 
 def describe(module: ModuleType) -> dict[str, Any]:
-    """Everything on the wire that a generated module knows, in plain values: enum members, and fields of structs."""
+    """Everything on the wire that a generated module knows, in plain values: enum members, and
+    fields of structs."""
 
     def plain(x: Any) -> Any:
         if isinstance(x, (tuple, list)):
-            # A struct's type arguments are [class, the class's own spec]: the name is enough, and ends the recursion.
+            # A struct's type arguments are [class, the class's own spec]: the name is enough, and
+            # ends the recursion.
             return x[0].__name__ if x and isinstance(x[0], type) else [plain(y) for y in x]
         return x
 
@@ -60,8 +65,8 @@ def describe(module: ModuleType) -> dict[str, Any]:
 
 
 def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Path) -> None:
-    """Byte for byte with the compiler that made them. Another version may lay out its code in another way, but must
-    come to the same structs, fields, ids and types."""
+    """Byte for byte with the compiler that made them. Another version may lay out its code in
+    another way, but must come to the same structs, fields, ids and types."""
     if shutil.which("thrift") is None:
         pytest.skip("the Thrift compiler is not installed (Debian: thrift-compiler)")
     subprocess.run([ROOT / "thrift" / "regenerate", tmp_path], check=True)
@@ -75,12 +80,13 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
             )
 
 
-# --- the definition is what the format says -------------------------------------------------------------------------
+# --- the definition is what the format says
+# -------------------------------------------------------------------------
 
 
 def test_the_structs_end_where_the_format_ends() -> None:
-    """A field past these would be one we made up, or one that no code names (`geospatial_statistics`, 17); the page type 4
-    and the header's field 9 are the first draft's.
+    """A field past these would be one we made up, or one that no code names
+    (`geospatial_statistics`, 17); the page type 4 and the header's field 9 are the first draft's.
     """
     structs = (ColumnMetaData, ttypes.ColumnChunk, ttypes.RowGroup, FileMetaData, PageHeader)
     assert [len(struct.thrift_spec) - 1 for struct in structs] == [16, 9, 7, 9, 9]

@@ -1,4 +1,5 @@
-"""Written values and the bytes that stand for them: one table per type, each row worked out by hand from the specification."""
+"""Written values and the bytes that stand for them: one table per type, each row worked out by hand
+from the specification."""
 
 from __future__ import annotations
 
@@ -306,7 +307,8 @@ def test_a_zero_is_queried_with_both_signs_and_nan_not_at_all(leaf: Column) -> N
 
 
 def test_text_half_way_between_two_narrow_numbers_is_queried_as_both() -> None:
-    """As a double it is exactly half way, so rounding it again may go the wrong way: 1 + 2^-24 + 2^-60 is above, and is not seen."""
+    """As a double it is exactly half way, so rounding it again may go the wrong way: 1 + 2^-24 +
+    2^-60 is above, and is not seen."""
     low, high = struct.pack("<f", 1.0), struct.pack("<f", 1.0 + 2**-23)
 
     assert set(parse(FLOAT, "1.000000059604644775390625000000000000867").forms) == {low, high}
@@ -322,7 +324,8 @@ def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> N
     )
     assert (
         literal.note
-        == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of 1 to 32 bytes"
+        == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are "
+        "those of 1 to 32 bytes"
     )
     assert parse(DECIMAL_BYTES, "0").forms[0] == b"\x00"
     assert parse(DECIMAL_BYTES, "1.28").forms[0] == b"\x00\x80"

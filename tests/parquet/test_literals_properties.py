@@ -1,4 +1,5 @@
-"""Any value of any type: written and read again it is the same, in a filter it is found, and nothing that is stored is ever `absent`."""
+"""Any value of any type: written and read again it is the same, in a filter it is found, and
+nothing that is stored is ever `absent`."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ COLUMNS = [
 
 
 def plain_values(column: Column) -> st.SearchStrategy[bytes]:
-    """Any bytes that a page of this column may hold, whether or not a writer should have put them there."""
+    """Any bytes that a page of this column may hold, whether or not a writer should have put them
+    there."""
     if column.width is not None:
         edges = [
             bytes(column.width),
@@ -96,7 +98,8 @@ def plain_values(column: Column) -> st.SearchStrategy[bytes]:
 @settings(max_examples=500)
 @given(st.sampled_from(COLUMNS), st.data())
 def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> None:
-    """Queried in its printed form, and as the bytes themselves; what is queried instead of it has the same printed forms."""
+    """Queried in its printed form, and as the bytes themselves; what is queried instead of it has
+    the same printed forms."""
     plain = data.draw(plain_values(column))
     literal = parse(column, format_plain(column, plain))
     assert plain in literal.forms or literal.verdict == MAYBE
@@ -139,7 +142,8 @@ def test_instants_are_those_of_the_standard_library(moment: dt.datetime) -> None
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000),
 )
 def test_the_nearest_narrow_number_is_among_the_queried_forms(layout: str, value: Decimal) -> None:
-    """Rounding text to a double and then to a narrow number may be one step off; exact fractions show which number is nearest."""
+    """Rounding text to a double and then to a narrow number may be one step off; exact fractions
+    show which number is nearest."""
     column = leaf("FLOAT") if layout == "<f" else leaf(FLBA, "FLOAT16", length=2)
     forms = parse(column, str(value)).forms
     exact = Fraction(value)

@@ -1,4 +1,5 @@
-"""The values of a chunk from its dictionary and its PLAIN pages: the same that decoding every page gives, and nothing read for naught."""
+"""The values of a chunk from its dictionary and its PLAIN pages: the same that decoding every page
+gives, and nothing read for naught."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def stream_counts(file: ParquetFile, row_group: int, column) -> Counter[int]:
 
 @pytest.fixture(scope="module")
 def many():
-    """Values in every kind of page: distinct ones outgrow a dictionary; nulls and lists put levels before them."""
+    """Values in every kind of page: distinct ones outgrow a dictionary; nulls and lists put levels
+    before them."""
     rng = np.random.default_rng(2)
     some = rng.integers(0, 4000, ROWS)
     nulls = rng.random(ROWS) < 0.3
@@ -208,7 +210,8 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
 def test_damaged_chunks_without_checksums_are_read_or_refused(
     many, tmp_path, version, use_dictionary
 ):
-    """Headers may lack any field and state any size; the reader raises an error of ours and terminates."""
+    """Headers may lack any field and state any size; the reader raises an error of ours and
+    terminates."""
     path, rng, ends = tmp_path / "f.parquet", np.random.default_rng(5), Counter()
     sizes = {"data_page_size": 500, "dictionary_pagesize_limit": 800, "write_batch_size": 50}
     rows = many.slice(0, 300).select(["text", "int64", "list"])

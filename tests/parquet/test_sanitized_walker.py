@@ -1,4 +1,5 @@
-"""The compiled walker of footers under AddressSanitizer and UndefinedBehaviorSanitizer: damaged footers, and invalid calls."""
+"""The compiled walker of footers under AddressSanitizer and UndefinedBehaviorSanitizer: damaged
+footers, and invalid calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bounds compare as the column's values do; there are none where the footer does not state the order."""
+"""Bounds compare as the column's values do; there are none where the footer does not state the
+order."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class TestDoubtful:
     def test_equal_older_bounds_of_bytes_depend_on_the_writer(
         self, tmp_path: Path, writer: str | None, is_reliable: bool
     ):
-        """Java writers before parquet-java 1.8.0 reused buffers, and could state the last value as both bounds."""
+        """Java writers before parquet-java 1.8.0 reused buffers, and could state the last value as
+        both bounds."""
         for values in (pa.array(["a", "k"]), pa.array([b"a", b"k"], pa.binary(1))):
             stated = self.bounds_with(tmp_path, values, writer=writer, min=b"k", max=b"k")
             assert stated == ((b"k", b"k") if is_reliable else None)

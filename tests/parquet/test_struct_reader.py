@@ -1,4 +1,5 @@
-"""The reader of the generated classes in plain Python: it says what thrift's C extension says, whichever of the two is installed."""
+"""The reader of the generated classes in plain Python: it says what thrift's C extension says,
+whichever of the two is installed."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ FOOTERS = [footer_of(path) for path in sorted(FIXTURES.glob("*.parquet"))]
 
 
 def by_extension(cls: Any, data: bytes) -> tuple[Any, int] | None:
-    """What the C extension reads, within the bounds that the package sets; None where it refuses."""
+    """What the C extension reads, within the bounds that the package sets; None where it
+    refuses."""
     transport = TMemoryBuffer(data)
     protocol = TCompactProtocolAccelerated(
         transport, string_length_limit=len(data), container_length_limit=len(data), fallback=False
@@ -66,7 +68,8 @@ def by_python(cls: Any, data: bytes) -> tuple[Any, int] | None:
 
 
 def assert_same(cls: Any, data: bytes) -> bool:
-    """What the extension reads, Python reads too; that it refuses what the extension refuses is not needed, for then Python decides."""
+    """What the extension reads, Python reads too; that it refuses what the extension refuses is not
+    needed, for then Python decides."""
     fast = by_extension(cls, data)
     if fast is None:
         return False
@@ -177,7 +180,8 @@ LEVELS = {
 
 @pytest.fixture(params=["as installed", "without the extension"])
 def parse(request, monkeypatch) -> Iterator[Callable[[Any, bytes], tuple[Any, int]]]:
-    """`parse_prefix`, also where thrift has no extension: its own Python code must not decide then."""
+    """`parse_prefix`, also where thrift has no extension: its own Python code must not decide
+    then."""
     if request.param == "as installed":
         yield parse_prefix
         return

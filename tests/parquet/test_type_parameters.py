@@ -1,4 +1,5 @@
-"""Parameters of types that the format forbids: such a column has an unknown type, with a reason, and cannot be queried."""
+"""Parameters of types that the format forbids: such a column has an unknown type, with a reason,
+and cannot be queried."""
 
 from __future__ import annotations
 

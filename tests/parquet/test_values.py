@@ -1,4 +1,5 @@
-"""Every non-null value of a chunk arrives, in order, as the plain bytes of its physical type; each expectation is packed by hand."""
+"""Every non-null value of a chunk arrives, in order, as the plain bytes of its physical type; each
+expectation is packed by hand."""
 
 from __future__ import annotations
 

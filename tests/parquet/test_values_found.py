@@ -1,4 +1,5 @@
-"""Any value of any type, written to a file that then gets a filter: queried as a Python object and as text, it is `maybe`."""
+"""Any value of any type, written to a file that then gets a filter: queried as a Python object and
+as text, it is `maybe`."""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ def test_any_value_of_any_type(
 def test_any_bytes_of_a_type_that_pyarrow_does_not_write(
     tmp_path: Path, annotation: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""
+    """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last
+    bit."""
     width = 12 if annotation is INTERVAL else None
     padded = st.builds(
         lambda n, size: n.to_bytes(size, "big", signed=True), integers(64), st.integers(8, 32)

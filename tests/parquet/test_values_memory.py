@@ -1,6 +1,8 @@
-"""Memory stays flat whatever a row group holds: each case is read in a process of its own, whose peak is looked at.
+"""Memory stays flat whatever a row group holds: each case is read in a process of its own, whose
+peak is looked at.
 
-The files are small and their values large: pages compress well, and a dictionary or a common prefix stands for gigabytes.
+The files are small and their values large: pages compress well, and a dictionary or a common prefix
+stands for gigabytes.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ print(count, peak // 1024)
 
 
 def write(path: Path, chunks: list[pa.Array], **options: Any) -> Path:
-    """One row group from many arrays, which may be the same array many times: that takes its memory once."""
+    """One row group from many arrays, which may be the same array many times: that takes its memory
+    once."""
     table = pa.table({"v": pa.chunked_array(chunks)})
     pq.write_table(table, path, compression="zstd", row_group_size=len(table), **options)
     assert pq.read_metadata(path).num_row_groups == 1
@@ -48,7 +51,8 @@ def write(path: Path, chunks: list[pa.Array], **options: Any) -> Path:
 
 
 def values_and_peak(path: Path) -> tuple[int, int]:
-    """Values that were read and hashed, and the peak of the process's memory in MiB, when a filter for them is built and verified too."""
+    """Values that were read and hashed, and the peak of the process's memory in MiB, when a filter
+    for them is built and verified too."""
     done = subprocess.run(
         [sys.executable, "-c", READ_AND_ADD, path], check=True, capture_output=True, text=True
     )
@@ -74,7 +78,8 @@ def one_value_in_a_dictionary(path: Path) -> Path:
 
 
 def a_dictionary_that_was_given_up(path: Path) -> Path:
-    """Write a value of one MiB many times by reference, then in plain pages: the footer does not count the rows of each kind."""
+    """Write a value of one MiB many times by reference, then in plain pages: the footer does not
+    count the rows of each kind."""
     long, short = pa.array([b"x" * MIB] * 100), pa.array([b"%09d" % n for n in range(100_000)])
     return write(
         path,
@@ -97,13 +102,15 @@ def common_prefixes(path: Path) -> Path:
 
 
 def short_then_long(path: Path) -> Path:
-    """A million short values, which make the average short, and then a GiB of long ones in pages of their own."""
+    """A million short values, which make the average short, and then a GiB of long ones in pages of
+    their own."""
     short, long = pa.array([b"%09d" % n for n in range(1_000_000)]), pa.array([b"x" * MIB] * 16)
     return write(path, [short, *[long] * 64], use_dictionary=False, write_batch_size=4)
 
 
 def wide_fixed(path: Path) -> Path:
-    """Fixed-length values of 64 KiB, 20,000 times the same: a dictionary makes the chunk look small."""
+    """Fixed-length values of 64 KiB, 20,000 times the same: a dictionary makes the chunk look
+    small."""
     return write(path, [pa.array([b"x" * 65536] * 1000, pa.binary(65536))] * 20)
 
 

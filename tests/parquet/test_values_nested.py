@@ -1,4 +1,5 @@
-"""Leaves below lists, maps and structs: every non-null element, in order, whatever is null or empty above it."""
+"""Leaves below lists, maps and structs: every non-null element, in order, whatever is null or empty
+above it."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def values_of(kind: pa.DataType, *, nullable: bool = True) -> st.SearchStrategy[
 def leaves(
     kind: pa.DataType, value: Any, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], bytes]]:
-    """Every non-null leaf of a value, with the path that it has when lists and maps leave out their scaffolding."""
+    """Every non-null leaf of a value, with the path that it has when lists and maps leave out their
+    scaffolding."""
     if value is None:
         return
     if pa.types.is_struct(kind):
@@ -138,7 +140,8 @@ def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject
 
 
 def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
-    """pyarrow 26 writes such a page with a page size of one byte, reads no row of such a list, and reports no error."""
+    """pyarrow 26 writes such a page with a page size of one byte, reads no row of such a list, and
+    reports no error."""
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"v": pa.array([[1]], pa.list_(pa.int32()))}), path, data_page_size=1)
     assert pq.read_table(path).num_rows == 0

@@ -1,7 +1,9 @@
-"""A second implementation of Thrift's compact protocol for the tests: a struct becomes a tree that keeps every byte of its values.
+"""A second implementation of Thrift's compact protocol for the tests: a struct becomes a tree that
+keeps every byte of its values.
 
-It shares no code with the package, so agreement of the two is evidence that both follow the protocol. Values stay the bytes of the
-file; only structs, lists, sets and maps are parsed. `read` and `write` are each other's inverse.
+It shares no code with the package, so agreement of the two is evidence that both follow the
+protocol. Values stay the bytes of the file; only structs, lists, sets and maps are parsed. `read`
+and `write` are each other's inverse.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Field:
-    """`value` is bytes, `Items`, `Pairs` or, of a struct, a tuple of fields. `long`: its header spells the id out."""
+    """`value` is bytes, `Items`, `Pairs` or, of a struct, a tuple of fields. `long`: its header
+    spells the id out."""
 
     id: int
     kind: int

@@ -1,4 +1,5 @@
-"""The table of engines is valid, complete and consistent, and gives no warning for the common types."""
+"""The table of engines is valid, complete and consistent, and gives no warning for the common
+types."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ STRING = column("BYTE_ARRAY", Logical("STRING"))
 
 
 def all_columns():
-    """Yield columns of every physical type with every logical type, valid or not, at every place in a schema."""
+    """Yield columns of every physical type with every logical type, valid or not, at every place in
+    a schema."""
     places = (
         (("c",), 0),
         (("s", "c"), 0),

@@ -1,4 +1,5 @@
-"""The matrix of engines: the committed runs agree with the installed engines, and the table of engines with the runs."""
+"""The matrix of engines: the committed runs agree with the installed engines, and the table of
+engines with the runs."""
 
 from __future__ import annotations
 
@@ -108,7 +109,10 @@ def check_installed(engine: str, python: Path, questions: Sequence[Question], fo
     ]
     expected = older[-1] if older else read_runs()[engine][0]
     actual = ReleaseRun(engine, engine_version, "", "", judge(questions, answers))
-    message = f"{engine} {engine_version} differs from {expected.version}: run tests/engine_matrix/run.py with this release"
+    message = (
+        f"{engine} {engine_version} differs from {expected.version}: run "
+        "tests/engine_matrix/run.py with this release"
+    )
     assert {family: actual.predicates_of(family) for family in FAMILIES} == {
         family: expected.predicates_of(family) for family in FAMILIES
     }, message

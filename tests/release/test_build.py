@@ -1,4 +1,5 @@
-"""The script that builds a release: sdist and wheels, twice and equal, checked by auditwheel, abi3audit and twine."""
+"""The script that builds a release: sdist and wheels, twice and equal, checked by auditwheel,
+abi3audit and twine."""
 
 from __future__ import annotations
 
@@ -94,7 +95,10 @@ def test_the_script_refuses_what_a_compiler_left_in_extensions(
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         for name in ("sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"):
             archive.write(tmp_path / "empty.so", name)
-    program = "import sys; from pathlib import Path; from build import check_extensions; check_extensions(Path(sys.argv[1]))"
+    program = (
+        "import sys; from pathlib import Path; from build import check_extensions; "
+        "check_extensions(Path(sys.argv[1]))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "release")}
     done = subprocess.run(
         [python, "-c", program, "a.whl"],

@@ -1,4 +1,5 @@
-"""Free-threaded Python has no limited API, so setuptools refuses to build `abi3` there: its extensions serve one version."""
+"""Free-threaded Python has no limited API, so setuptools refuses to build `abi3` there: its
+extensions serve one version."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_the_limited_api_is_for_python_with_the_gil(
 
 
 def test_no_format_of_the_limited_api_has_a_length() -> None:
-    """Headers of Python 3.13 compile `y#` to a call that fails in 3.11 and 3.12, so a wheel built with 3.13 does not work there."""
+    """Headers of Python 3.13 compile `y#` to a call that fails in 3.11 and 3.12, so a wheel built
+    with 3.13 does not work there."""
     sources = [path.read_text() for path in (REPOSITORY / "sbbf_tool").rglob("*.[ch]")]
     assert sources
     assert not any(

@@ -1,4 +1,5 @@
-"""SARIF links each rule on the page of the rules once [project.urls] has the address of the documentation; before, it links nothing."""
+"""SARIF links each rule on the page of the rules once [project.urls] has the address of the
+documentation; before, it links nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def rules(fixtures: Path, *folders: Path) -> list[dict[str, Any]]:
-    """Return the rules of a SARIF document, by a program whose metadata may be in one of the folders."""
+    """Return the rules of a SARIF document, by a program whose metadata may be in one of the
+    folders."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     command = [
         sys.executable,

@@ -1,4 +1,5 @@
-"""The Dockerfile: what hadolint finds in it, that it copies what it needs, and what the commands of its image do."""
+"""The Dockerfile: what hadolint finds in it, that it copies what it needs, and what the commands of
+its image do."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class Images:
         return done
 
     def make_base(self) -> str:
-        """Return the name of an image of Debian with Python and a compiler. Skip the test if this machine cannot make it."""
+        """Return the name of an image of Debian with Python and a compiler. Skip the test if this
+        machine cannot make it."""
         for program in ("buildah", "debootstrap"):
             if shutil.which(program) is None:
                 pytest.skip(f"{program} is not installed")
@@ -137,7 +139,8 @@ class Images:
 
 
 class Command(NamedTuple):
-    """A command of a page for Docker: what it gives to `sbbf`, how it mounts the folder, and whether it names a user."""
+    """A command of a page for Docker: what it gives to `sbbf`, how it mounts the folder, and
+    whether it names a user."""
 
     words: tuple[str, ...]
     is_read_only: bool

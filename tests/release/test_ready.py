@@ -1,4 +1,5 @@
-"""A release is refused until people have filled in what no program can know: authors, addresses and the date."""
+"""A release is refused until people have filled in what no program can know: authors, addresses and
+the date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What uv does with the package: `uvx sbbf-tool` runs it, and the groups of dependencies can be resolved."""
+"""What uv does with the package: `uvx sbbf-tool` runs it, and the groups of dependencies can be
+resolved."""
 
 from __future__ import annotations
 

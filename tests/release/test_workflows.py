@@ -1,4 +1,5 @@
-"""The workflows of GitHub and the action: what linters find in them, and that they name what exists."""
+"""The workflows of GitHub and the action: what linters find in them, and that they name what
+exists."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ class TestLinters:
         assert done.returncode == 0, done.stdout
 
     def test_zizmor_finds_no_way_in(self):
-        """Expressions in scripts, tokens that stay in the checkout, permissions that are not needed."""
+        """Expressions in scripts, tokens that stay in the checkout, permissions that are not
+        needed."""
         program = require_program("zizmor", "1.32.0")
         options = [
             "--offline",

@@ -1,4 +1,5 @@
-"""Every report of rows as a table: in pyarrow, polars, DuckDB and pandas, in a notebook, and at the prompt."""
+"""Every report of rows as a table: in pyarrow, polars, DuckDB and pandas, in a notebook, and at the
+prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Declared filters: which files and columns they are about, what sizes they request, and strict parsing."""
+"""Declared filters: which files and columns they are about, what sizes they request, and strict
+parsing."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def test_what_is_no_spec() -> None:
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
     path.write_text(
-        "[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax-bytes = {x = '1MiB', y = 64}\n"
+        "[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax-bytes = {x = '1MiB', y = "
+        "64}\n"
     )
     assert read_specs(path) == (
         FilterSpec(

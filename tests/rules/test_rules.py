@@ -1,4 +1,5 @@
-"""The rules one by one: where each has a finding and where not, and what it must have read. Whole reports are in golden/."""
+"""The rules one by one: where each has a finding and where not, and what it must have read. Whole
+reports are in golden/."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class TestTable:
         ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"],
     )
     def test_each_reads_no_more_than_it_says(self, name, fixtures):
-        """On facts that were read as far as it says, it sees what it sees when all was read; on fewer, it looks without failing."""
+        """On facts that were read as far as it says, it sees what it sees when all was read; on
+        fewer, it looks without failing."""
         limits = Limits(
             filters=FilterSpec("id", judge="existence"),
             max_fpp=1e-9,

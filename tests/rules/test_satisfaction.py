@@ -1,4 +1,5 @@
-"""The judgment of an existing filter: what a request accepts, and that it accepts what is built for it."""
+"""The judgment of an existing filter: what a request accepts, and that it accepts what is built for
+it."""
 
 from __future__ import annotations
 

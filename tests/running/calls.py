@@ -13,7 +13,8 @@ from sbbf_tool.verbs.verb import Given, Needs, ReadingVerb
 
 
 class Call(ReadingVerb[Any]):
-    """Report what `function` returns for each path; with `data`, it takes the number of threads too."""
+    """Report what `function` returns for each path; with `data`, it takes the number of threads
+    too."""
 
     name = "call"
     report = str

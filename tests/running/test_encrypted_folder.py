@@ -1,4 +1,5 @@
-"""A folder with encrypted files: with keys all is done to them as to others, without keys they are reported, and no key is ever shown."""
+"""A folder with encrypted files: with keys all is done to them as to others, without keys they are
+reported, and no key is ever shown."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ pytest.importorskip("cryptography", reason="the Python package cryptography is n
 
 @pytest.fixture
 def lake(tmp_path, fixtures) -> Path:
-    """`java` has an encrypted footer, and filters; `signed` a plain footer, encrypted columns, no filter; `plain` is as most files are."""
+    """`java` has an encrypted footer, and filters; `signed` a plain footer, encrypted columns, no
+    filter; `plain` is as most files are."""
     folder = small_files(tmp_path / "lake", 1)
     (folder / "part-00000.parquet").rename(folder / "plain.parquet")
     for name, fixture in (("java", "java-columns"), ("signed", "java-signed")):
@@ -38,7 +40,8 @@ def lake(tmp_path, fixtures) -> Path:
     params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])]
 )
 def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], str]]:
-    """Run `sbbf` on a runner: return the exit code, the documents of the files, and standard error. None of them may contain a key."""
+    """Run `sbbf` on a runner: return the exit code, the documents of the files, and standard error.
+    None of them may contain a key."""
     runner = ("--jobs", "2")
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     if request.param == "spark":

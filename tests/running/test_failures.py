@@ -1,4 +1,5 @@
-"""Errors become rows of their files, but an interrupt ends the run, also one that Python wraps while it imports a module."""
+"""Errors become rows of their files, but an interrupt ends the run, also one that Python wraps
+while it imports a module."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from support.tables import each
 
 
 def chain(error: BaseException, *wrappers: Exception) -> Callable[[str], object]:
-    """Return work that raises `error` as the cause of the first wrapper, which is the cause of the next."""
+    """Return work that raises `error` as the cause of the first wrapper, which is the cause of the
+    next."""
 
     def work(path: str) -> object:
         cause = error

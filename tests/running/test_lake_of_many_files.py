@@ -1,7 +1,9 @@
-"""A flat folder of many small files on Spark, and a listing of any size: memory of the driver is bounded.
+"""A flat folder of many small files on Spark, and a listing of any size: memory of the driver is
+bounded.
 
-`SBBF_MANY_FILES=300000` chooses the full size, and `SBBF_LISTED_FILES=10000000` that of the generated listing. All files are hard links,
-so the change of `add-filter` is a dry run. `test_memory_of_many_files` has this machine.
+`SBBF_MANY_FILES=300000` chooses the full size, and `SBBF_LISTED_FILES=10000000` that of the
+generated listing. All files are hard links, so the change of `add-filter` is a dry run.
+`test_memory_of_many_files` has this machine.
 """
 
 from __future__ import annotations
@@ -24,11 +26,18 @@ FEW = 200
 MANY = int(os.environ.get("SBBF_MANY_FILES", "3000"))
 LISTING_ROWS = int(os.environ.get("SBBF_LISTED_FILES", "150000"))
 BYTES_PER_FILE = 100
-"""Of the driver. It counts from the peak of a run over few files; `SLACK` is what reports in flight, and Spark's modules, may add to it."""
+"""Of the driver. It counts from the peak of a run over few files; `SLACK` is what reports in
+flight, and Spark's modules, may add to it."""
 SLACK = 48 << 20
 
-_PEAK = 'print("VmHWM", int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) << 10, file=sys.stderr)\n'
-_PROGRAM = f"import re, sys\nfrom sbbf_tool.cli import run\ncode = run(sys.argv[1:])\n{_PEAK}sys.exit(code)\n"
+_PEAK = (
+    'print("VmHWM", int(re.search(r"VmHWM:\\s*(\\d+) kB", '
+    'open("/proc/self/status").read())[1]) << 10, file=sys.stderr)\n'
+)
+_PROGRAM = (
+    "import re, sys\nfrom sbbf_tool.cli import run\ncode = "
+    f"run(sys.argv[1:])\n{_PEAK}sys.exit(code)\n"
+)
 COMMANDS = {
     "inspect": (["inspect"], "{} done"),
     "probe": (["probe", "-c", "id", "--value", "7"], "Queried 1 value in {}"),
@@ -87,7 +96,8 @@ print(json.dumps([bundles.rdd.getNumPartitions(), bundled, sum(1 for _ in rows_o
 
 
 def test_a_listing_of_any_size_passes_the_driver(tmp_path):
-    """Each row passes the driver once, as a stream; `spark.driver.maxResultSize` has its default."""
+    """Each row passes the driver once, as a stream; `spark.driver.maxResultSize` has its
+    default."""
     output, peak = run_program(tmp_path, _LISTING, str(LISTING_ROWS), str(tmp_path))
     assert json.loads(output.splitlines()[-1]) == [
         min(-(-LISTING_ROWS // 1000), 1000),

@@ -1,4 +1,5 @@
-"""Links to folders in a lake: no command follows them, all report them, and no value is absent because of them."""
+"""Links to folders in a lake: no command follows them, all report them, and no value is absent
+because of them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from support.three_files import VALUE, WITH, WITHOUT
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """A lake with a file that does not hold VALUE, and a link to a folder with a file that holds it."""
+    """A lake with a file that does not hold VALUE, and a link to a folder with a file that holds
+    it."""
     for name, content in (("lake/day=1/a.parquet", WITHOUT), ("elsewhere/b.parquet", WITH)):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(content)

@@ -1,4 +1,5 @@
-"""Many files by workers of this machine: in order, in bounded memory, whatever becomes of a file or of a process."""
+"""Many files by workers of this machine: in order, in bounded memory, whatever becomes of a file or
+of a process."""
 
 from __future__ import annotations
 
@@ -141,7 +142,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkey
 
 
 def log_worker(folder: str, together: int, path: str, jobs: int) -> str:
-    """Leave a file for as long as the work takes; return the names of all such files. The first wait until `together` have begun."""
+    """Leave a file for as long as the work takes; return the names of all such files. The first
+    wait until `together` have begun."""
     mine = Path(folder, f"{Path(path).name} {jobs}")
     mine.touch()
     begun = Path(f"{folder}, begun")
@@ -159,12 +161,14 @@ def log_worker(folder: str, together: int, path: str, jobs: int) -> str:
 
 @pytest.fixture
 def logging_work(tmp_path: Path) -> Work[Row]:
-    """Work whose rows contain process, thread, jobs, and the names and jobs of all files that were processed concurrently."""
+    """Work whose rows contain process, thread, jobs, and the names and jobs of all files that were
+    processed concurrently."""
     return watch(tmp_path)
 
 
 def watch(tmp_path: Path, together: int = 1) -> Work[Row]:
-    """Return such work, the first files of which wait until `together` have begun: a slow start of a process changes nothing."""
+    """Return such work, the first files of which wait until `together` have begun: a slow start of
+    a process changes nothing."""
     folder = tmp_path / "under way"
     folder.mkdir()
     Path(f"{folder}, begun").mkdir()
@@ -331,7 +335,8 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         "    print('begun', flush=True)\n"
         "    time.sleep(60)\n"
         "really = local.replace\n"
-        "local.replace = lambda source, target, keep, pieces, verify, begun: really(source, target, keep, pieces, linger, begun)\n"
+        "local.replace = lambda source, target, keep, pieces, verify, begun: really(source, "
+        "target, keep, pieces, linger, begun)\n"
         "from sbbf_tool.__main__ import main\n"
         "main()\n"
     )

@@ -1,4 +1,5 @@
-"""Commands over many files, on this machine: a line per file that matters, then sums; errors one by one; the highest exit code."""
+"""Commands over many files, on this machine: a line per file that matters, then sums; errors one by
+one; the highest exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Many files on this machine: what the parent process holds does not grow with their number. Bytes are counted, and no time."""
+"""Many files on this machine: what the parent process holds does not grow with their number. Bytes
+are counted, and no time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.slow
 FEW, MANY = 100, 400
 _BYTES_PER_FILE = 150
 _BYTES_PER_CHECKED_FILE = 1_000
-"""A kept row takes 1,500 bytes, a kept name 200, and a kept report of `check` more than 10,000. What is in flight varies by some rows."""
+"""A kept row takes 1,500 bytes, a kept name 200, and a kept report of `check` more than 10,000.
+What is in flight varies by some rows."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,8 @@ def lakes(tmp_path_factory) -> tuple[Path, Path]:
 
 
 def peak_bytes(arguments: list[str]) -> int:
-    """Run a command; return the most bytes that this process, the parent of the workers, held of what Python allocates."""
+    """Run a command; return the most bytes that this process, the parent of the workers, held of
+    what Python allocates."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         gc.collect()
         tracemalloc.start()
@@ -62,7 +65,8 @@ def peak_bytes(arguments: list[str]) -> int:
 )
 def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
     monkeypatch.chdir(tmp_path)
-    # These constants bound what is in memory at once, so less of it makes growth visible with fewer files.
+    # These constants bound what is in memory at once, so less of it makes growth visible with fewer
+    # files.
     for name, value in {
         "sbbf_tool.storage.listing._RUN": 100,
         "sbbf_tool.running.local._FILES_PER_TASK": 5,

@@ -1,4 +1,5 @@
-"""The newcomer's commands, from a checkout and nothing else: the first of the README, and the audit of a lake."""
+"""The newcomer's commands, from a checkout and nothing else: the first of the README, and the audit
+of a lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The lake by Spark: the same rows and the same bytes as on one machine, each stage to be looked at, saved and taken up again."""
+"""The lake by Spark: the same rows and the same bytes as on one machine, each stage to be looked
+at, saved and taken up again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Drivers and executors of a real cluster killed in the middle of publishing, and two pipelines on one lake: no file is ever damaged."""
+"""Drivers and executors of a real cluster killed in the middle of publishing, and two pipelines on
+one lake: no file is ever damaged."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
 
 @pytest.mark.parametrize("speculation", ["false", "true"])
 def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
-    """Stages begin again with the number of a first attempt: counts and report are those of a run that lost nothing."""
+    """Stages begin again with the number of a first attempt: counts and report are those of a run
+    that lost nothing."""
     report, count = tmp_path / "report.json", 300
     lake = WatchedLake(tmp_path / "lake", count)
     options = (

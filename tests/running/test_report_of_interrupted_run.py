@@ -68,7 +68,8 @@ def test_every_changed_file_is_in_the_report(
         os.path.basename(row["file"]) for row in rows if row["schema"] == "sbbf.add-filter"
     }
     assert 0 < len(changed_names) < FILES
-    # The signal may hit a worker between the rename of a file and its row: the message says that files in work may be changed too.
+    # The signal may hit a worker between the rename of a file and its row: the message says that
+    # files in work may be changed too.
     assert reported_names <= changed_names
     assert len(changed_names - reported_names) <= jobs
     done = (

@@ -1,4 +1,5 @@
-"""An attempt that finds the work done reports what an earlier one, whose rows were lost, has written after the listing."""
+"""An attempt that finds the work done reports what an earlier one, whose rows were lost, has
+written after the listing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`run`: a row for each file has what the function of one path returns or raises; changes work when called, and commit at the end."""
+"""`run`: a row for each file has what the function of one path returns or raises; changes work when
+called, and commit at the end."""
 
 from __future__ import annotations
 

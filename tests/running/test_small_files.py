@@ -50,7 +50,8 @@ def per_file(folder: Path, calls: Counter[str], names: tuple[str, ...]) -> float
 
 
 def test_tables_are_looked_for_once_per_folder(tmp_path, calls):
-    """A path of n folders takes 4 n calls of lstat to resolve it, and 10 calls of stat and lstat for the file itself."""
+    """A path of n folders takes 4 n calls of lstat to resolve it, and 10 calls of stat and lstat
+    for the file itself."""
     depth = len(tmp_path.parts)
     assert per_file(tmp_path / "a", calls, ("stat", "lstat")) <= 4 * (depth + 2) + 10
     deeper = tmp_path / "/".join("abcdefghij")

@@ -1,4 +1,5 @@
-"""The stages by themselves: listing, packing, rows as Arrow has them, splits that are built separately and published together."""
+"""The stages by themselves: listing, packing, rows as Arrow has them, splits that are built
+separately and published together."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
 
 
 def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
-    """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
+    """A speculative task, or another pipeline, meets a file that is being written: it looks again
+    until that is done."""
     answers = []
     with LocalSource(str(large)) as source, sole_writer(source):
         twin = threading.Thread(target=lambda: answers.append(add(large)))

@@ -1,4 +1,5 @@
-"""Work in threads that wait: the order of answers, the bounds of work that is open, and the end of a run that stops early.
+"""Work in threads that wait: the order of answers, the bounds of work that is open, and the end of
+a run that stops early.
 
 Threads that look up different values in one process do not get each other's answers.
 """

@@ -1,8 +1,10 @@
-"""A program that processes a lake through Spark, run by tests in a separate process: prints JSON on its last line.
+"""A program that processes a lake through Spark, run by tests in a separate process: prints JSON on
+its last line.
 
     lake_program.py ADDRESS LAKE [ship]
 
-ADDRESS is a master, or the address of a Spark Connect server. With `ship`, the driver sends the package to the executors.
+ADDRESS is a master, or the address of a Spark Connect server. With `ship`, the driver sends the
+package to the executors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Queries of filters on a Spark Connect server: `sql_program.py ADDRESS FILE` prints a JSON object with what it gets.
+"""Queries of filters on a Spark Connect server: `sql_program.py ADDRESS FILE` prints a JSON object
+with what it gets.
 
 FILE has a column `id` of integers. `assert_answers` runs the program and compares.
 """

@@ -1,4 +1,5 @@
-"""What Spark's errors become: one line with the cause and a hint, whichever way Spark has wrapped it."""
+"""What Spark's errors become: one line with the cause and a hint, whichever way Spark has wrapped
+it."""
 
 from __future__ import annotations
 
@@ -46,13 +47,24 @@ Lost task 0.3 in stage 2.0 (TID 19) (127.0.0.1 executor 3): {reason}
 Driver stacktrace:
 \tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)
 """
-LOST_EXECUTOR = "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Command exited with code 137"
-LOST_WORKER = (
-    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'a' to 'true'.\n"
-    "\tat org.apache.spark.api.python.A(PythonRunner.scala:1136)\nCaused by: java.io.EOFException\n\t... 24 more\n"
+LOST_EXECUTOR = (
+    "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) "
+    "Reason: Command exited with code 137"
 )
-WITH_CAUSE = "org.apache.spark.SparkException: no block\nCaused by: java.net.ConnectException: Connection refused\n\t... 3 more\n"
-OF_CONNECT = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "failed to connect"\n>'
+LOST_WORKER = (
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider "
+    "setting 'a' to 'true'.\n"
+    "\tat org.apache.spark.api.python.A(PythonRunner.scala:1136)\nCaused by: "
+    "java.io.EOFException\n\t... 24 more\n"
+)
+WITH_CAUSE = (
+    "org.apache.spark.SparkException: no block\nCaused by: "
+    "java.net.ConnectException: Connection refused\n\t... 3 more\n"
+)
+OF_CONNECT = (
+    "<_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+    'StatusCode.UNAVAILABLE\n\tdetails = "failed to connect"\n>'
+)
 
 
 @each(
@@ -61,7 +73,8 @@ OF_CONNECT = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = Status
         (IN_WORKER, "ModuleNotFoundError: No module named 'sbbf_tool'"),
         (
             BY_PY4J,
-            'java.io.IOException: Cannot run program "python3.12": error=2, No such file or directory',
+            'java.io.IOException: Cannot run program "python3.12": error=2, No such file or '
+            "directory",
         ),
         (OF_TASK.format(reason=LOST_EXECUTOR), LOST_EXECUTOR),
         (OF_TASK.format(reason=LOST_WORKER), "Python worker exited unexpectedly (crashed)."),
@@ -80,7 +93,8 @@ def test_the_cause_in_the_text_of_an_error(text, cause):
 
 
 def failing_function(kind: str):
-    """Return a function that fails in a worker; it is nested, so that the worker need not import this module."""
+    """Return a function that fails in a worker; it is nested, so that the worker need not import
+    this module."""
 
     def fail(batches):
         if kind == "memory":
@@ -157,7 +171,8 @@ def test_workers_without_the_package(tmp_path):
     python.chmod(0o755)
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(REPOSITORY)}
     program = (
-        "from sbbf_tool import run; from sbbf_tool.spark.runner import Spark; from sbbf_tool.verbs import Inspect\n"
+        "from sbbf_tool import run; from sbbf_tool.spark.runner import Spark; from "
+        "sbbf_tool.verbs import Inspect\n"
         "list(run(Inspect(), 'lake', on=Spark('local[1]')))"
     )
     for command in (
@@ -194,7 +209,8 @@ def test_a_killed_jvm(tmp_path):
         assert run.process.wait(120) == 3
         (line,) = run.read_output().splitlines()
     assert line.startswith(
-        "sbbf: Spark failed: the driver's JVM was killed by signal 9; if it ran out of memory, raise spark.driver.memory"
+        "sbbf: Spark failed: the driver's JVM was killed by signal 9; if it ran out of memory, "
+        "raise spark.driver.memory"
     )
 
 

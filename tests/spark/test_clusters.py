@@ -1,4 +1,5 @@
-"""Executors that are processes of their own: a local cluster, and a Spark Connect server without the package."""
+"""Executors that are processes of their own: a local cluster, and a Spark Connect server without
+the package."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ LAKE_PROGRAM = Path(__file__).with_name("lake_program.py")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a Connect server, and the folder of its log and its event log, which its UI and a history server show."""
+    """The address of a Connect server, and the folder of its log and its event log, which its UI
+    and a history server show."""
     pytest.importorskip("grpc")
     folder = tmp_path_factory.mktemp("server")
     (folder / "events").mkdir()

@@ -1,4 +1,5 @@
-"""`spark.read.format("sbbf")` on a local Spark: its rows are what `inspect` and `check` say, and it opens only the files it needs."""
+"""`spark.read.format("sbbf")` on a local Spark: its rows are what `inspect` and `check` say, and it
+opens only the files it needs."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ CONDITIONS = [
 
 @pytest.mark.heavy
 def test_one_frame_gives_the_rows_of_each_condition(spark, read, lake):
-    """Spark plans a read once for a frame, so what it pushed for one condition would be there for the next."""
+    """Spark plans a read once for a frame, so what it pushed for one condition would be there for
+    the next."""
     order = ["file", "row_group", "column"]
     everything = spark.createDataFrame(read(lake).collect(), read(lake).schema)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

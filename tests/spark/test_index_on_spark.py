@@ -1,4 +1,5 @@
-"""An index that executors build is the one that this machine builds; a view has the files that may hold a value."""
+"""An index that executors build is the one that this machine builds; a view has the files that may
+hold a value."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_a_view_has_the_files_of_a_value(spark, lake, tmp_path):
     assert {row.file for row in rows} == set(prune_index(index, {"v": [first, second]}))
     assert {row.status for row in rows} == {"ok"}
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW hits USING sbbf OPTIONS (path '{index}', index 'true', where 'v = {first}')"
+        f"CREATE OR REPLACE TEMPORARY VIEW hits USING sbbf OPTIONS (path '{index}', index "
+        f"'true', where 'v = {first}')"
     )
     assert {row.file for row in spark.sql("SELECT file FROM hits").collect()} == set(
         prune_index(index, {"v": [first]})

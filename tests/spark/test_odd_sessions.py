@@ -1,4 +1,5 @@
-"""Sessions with unusual settings, and paths and names as Spark and its users have them: rows or one line, as without Spark."""
+"""Sessions with unusual settings, and paths and names as Spark and its users have them: rows or one
+line, as without Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time, passes the tests of the pipeline and of
-the functions of SQL.
+"""The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time,
+passes the tests of the pipeline and of the functions of SQL.
 
-The Connect server is the one of the environment that runs the tests: that of 3.5 is in no package of PyPI.
+The Connect server is the one of the environment that runs the tests: that of 3.5 is in no package
+of PyPI.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The interpreter of an environment with that PySpark, in which all the rest is that of the environment that runs the tests."""
+    """The interpreter of an environment with that PySpark, in which all the rest is that of the
+    environment that runs the tests."""
     try:
         python = install_python(
             f"pyspark-{OLDEST}", f"pyspark[connect]=={OLDEST}", *OF_ITS_TIME, shared=True

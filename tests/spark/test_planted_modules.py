@@ -1,4 +1,5 @@
-"""A folder that others may write to holds modules with the names of Python's own: no worker may import them."""
+"""A folder that others may write to holds modules with the names of Python's own: no worker may
+import them."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def lake(tmp_path: Path, fixtures: Path) -> Path:
     shutil.copyfile(fixtures / "pyarrow-filters.parquet", folder / "a.parquet")
     for name in PLANTED:
         (folder / f"{name}.py").write_text(
-            f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\nraise ImportError('planted')\n"
+            f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\nraise "
+            "ImportError('planted')\n"
         )
     return folder
 

@@ -1,4 +1,5 @@
-"""A worker that dies after it has changed files: the next attempt of its task reports them as changed."""
+"""A worker that dies after it has changed files: the next attempt of its task reports them as
+changed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ pytestmark = [
 ]
 pytest.importorskip("pyspark")
 
-# A file is changed once its old version is removed; the first file that is removed is that of the trial whether the folder allows it.
+# A file is changed once its old version is removed; the first file that is removed is that of the
+# trial whether the folder allows it.
 DIES_ONCE = """\
 import os
 unlink, removed = os.unlink, []

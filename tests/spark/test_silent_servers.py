@@ -1,4 +1,5 @@
-"""Servers that take a connection and never answer, and addresses at which nothing listens: one line within seconds."""
+"""Servers that take a connection and never answer, and addresses at which nothing listens: one line
+within seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What docs/how-to shows, run by `spark-submit` as it stands: the job of spark-job.md, and the examples of spark.md as one job."""
+"""What docs/how-to shows, run by `spark-submit` as it stands: the job of spark-job.md, and the
+examples of spark.md as one job."""
 
 from __future__ import annotations
 

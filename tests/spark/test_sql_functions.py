@@ -1,4 +1,5 @@
-"""The functions of SQL on a local Spark: their rows are what `inspect`, `probe` and `verify` say."""
+"""The functions of SQL on a local Spark: their rows are what `inspect`, `probe` and `verify`
+say."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def test_files_that_may_contain_a_value(sql, paths, lake):
     stored = sql(f"SELECT min(user_id) AS id FROM parquet.`{paths[0]}`")[0]["id"]
     assert len(sql(f"SELECT path FROM paths WHERE {answer.format(stored)}")) == 3
     assert sql(
-        f"SELECT sbbf_may_contain(NULL, 'user_id', 1) AS answer, sbbf_may_contain('{lake}', 'user_id', {absent}) AS whole"
+        f"SELECT sbbf_may_contain(NULL, 'user_id', 1) AS answer, sbbf_may_contain('{lake}', "
+        f"'user_id', {absent}) AS whole"
     ) == [{"answer": None, "whole": False}]
 
 
@@ -128,7 +130,8 @@ def test_a_column_that_may_be_misspelt(sql, paths):
 @pytest.mark.heavy
 @each("zone", ["UTC", "America/New_York"])
 def test_times_are_compared_as_spark_compares_them(spark, sql, tmp_path, zone):
-    """A stored time is never absent, whatever the zone of the session; text has an answer, with a zone or for a local column."""
+    """A stored time is never absent, whatever the zone of the session; text has an answer, with a
+    zone or for a local column."""
     zones_before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
@@ -142,13 +145,15 @@ def test_times_are_compared_as_spark_compares_them(spark, sql, tmp_path, zone):
             literal = f"{value}'2020-01-01{'' if value == 'DATE' else ' 00:00:00'}'"
             for column in ("local", "instant"):
                 assert sql(
-                    f"SELECT count(*) AS rows FROM parquet.`{tmp_path}/lake` WHERE {column} = {literal}"
+                    f"SELECT count(*) AS rows FROM parquet.`{tmp_path}/lake` WHERE {column} = "
+                    f"{literal}"
                 ) == [{"rows": 1}]
                 assert sql(
                     f"SELECT sbbf_may_contain('{tmp_path}/lake', '{column}', {literal}) AS answer"
                 ) == [{"answer": True}]
         (instant,) = sql(
-            f"SELECT date_format(to_utc_timestamp(instant, '{zone}'), \"yyyy-MM-dd'T'HH:mm:ss'Z'\") AS text FROM parquet.`{tmp_path}/lake`"
+            f"SELECT date_format(to_utc_timestamp(instant, '{zone}'), "
+            f"\"yyyy-MM-dd'T'HH:mm:ss'Z'\") AS text FROM parquet.`{tmp_path}/lake`"
         )
         texts = {("local", "2020-01-01T00:00:00"): True, ("local", "2020-01-01T00:00:01"): False}
         texts |= {("instant", instant["text"]): True, ("instant", "2020-01-01T00:00:01Z"): False}

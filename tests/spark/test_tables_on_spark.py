@@ -88,7 +88,8 @@ def test_a_table_of_the_catalog_is_found_by_its_location(tmp_path, spark):
 
 
 def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
-    """A Delta table as TABLE does, with a commit; a table of plain files; and a name that does not exist."""
+    """A Delta table as TABLE does, with a commit; a table of plain files; and a name that does not
+    exist."""
     folder, plain = tmp_path / "t", tmp_path / "plain"
     deltalake.write_deltalake(folder, pa.table({"id": [1, 2]}))
     deltalake.write_deltalake(folder, pa.table({"id": [3]}), mode="overwrite")

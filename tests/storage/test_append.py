@@ -1,4 +1,5 @@
-"""Appending in place: the file is the old one or the new one afterwards, whatever fails in between."""
+"""Appending in place: the file is the old one or the new one afterwards, whatever fails in
+between."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def test_without_a_journal_the_file_does_not_change(path, monkeypatch, number, k
 
 
 def killed_while(path, moment: str) -> None:
-    """A process that appends to the file, killed at that moment: with its bytes half written, or written and not yet accepted."""
+    """A process that appends to the file, killed at that moment: with its bytes half written, or
+    written and not yet accepted."""
     if child := os.fork():
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
         return

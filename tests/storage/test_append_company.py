@@ -1,6 +1,8 @@
-"""Appending where other writers are, who know of no lock: at every line of it, each thing that one of them may do to the file.
+"""Appending where other writers are, who know of no lock: at every line of it, each thing that one
+of them may do to the file.
 
-What another writer put there is there afterwards, to the byte, and success means that the file has what was appended.
+What another writer put there is there afterwards, to the byte, and success means that the file has
+what was appended.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ LINES_OF = {module.__file__ for module in (append_module, local, system_calls)}
 
 
 class OtherWriter(NamedTuple):
-    """What another writer does to the file, and what has to be there afterwards, given the old length of the file then."""
+    """What another writer does to the file, and what has to be there afterwards, given the old
+    length of the file then."""
 
     act: Callable[[Path], None]
     is_kept: Callable[[Path], bool]
@@ -106,7 +109,8 @@ OTHER_WRITERS = {
 
 
 class AtLine:
-    """Calls `act` once, before the line number `at` (from 0) that runs in these files. `count` is how many ran."""
+    """Calls `act` once, before the line number `at` (from 0) that runs in these files. `count` is
+    how many ran."""
 
     def __init__(self, at: int | None, act: Callable[[], None]) -> None:
         self.at, self.act, self.count = at, act, 0
@@ -229,7 +233,8 @@ def test_a_file_of_several_names_is_not_appended_to(fixtures, tmp_path, names):
 
 
 def test_a_folder_that_cannot_be_synced_leaves_no_journal(tmp_path, monkeypatch):
-    """The journal has its name by then, and may not survive a power failure: so nothing is written, and it goes."""
+    """The journal has its name by then, and may not survive a power failure: so nothing is written,
+    and it goes."""
     path = tmp_path / "a.parquet"
     path.write_bytes(OLD)
     real = os.fsync

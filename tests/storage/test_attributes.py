@@ -51,7 +51,8 @@ def test_no_user_may_do_more_with_a_new_file(groups):
         old.write_bytes(b"old")
         os.chown(old, 12345, ANALYSTS)
         for mode in range(0o400, 0o10000):
-            # One without which no program can verify its own file, and one that means nothing for files.
+            # One without which no program can verify its own file, and one that means nothing for
+            # files.
             if not mode & stat.S_IRUSR or mode & stat.S_ISVTX or (mode > 0o777 and mode % 37):
                 continue
             old.chmod(mode)
@@ -62,7 +63,8 @@ def test_no_user_may_do_more_with_a_new_file(groups):
             for groups in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
                 more = allowed(after, BOB, groups) & ~allowed(before, BOB, groups)
                 assert not more, (
-                    f"{mode:04o} became {after.st_mode:04o}, and a user of groups {groups} gained {more:o}"
+                    f"{mode:04o} became {after.st_mode:04o}, and a user of groups {groups} "
+                    f"gained {more:o}"
                 )
             if after.st_mode & stat.S_ISUID:
                 assert after.st_uid == before.st_uid
@@ -182,7 +184,8 @@ def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
 def test_a_new_file_has_the_mode_that_any_program_gives_it(
     tmp_path, monkeypatch, mask, has_default_list
 ):
-    """The umask is one of the whole process: to set it, even for a moment, opens the files of other threads."""
+    """The umask is one of the whole process: to set it, even for a moment, opens the files of other
+    threads."""
     source = tmp_path / "source"
     source.write_bytes(b"old")
     if has_default_list:

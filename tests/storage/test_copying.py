@@ -1,4 +1,5 @@
-"""A copy that a thread makes while filters are built, and clones of macOS: the same file, and nothing left if it is not used."""
+"""A copy that a thread makes while filters are built, and clones of macOS: the same file, and
+nothing left if it is not used."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def path(tmp_path) -> Path:
 
 
 def watch_kernel(monkeypatch, before=lambda: None) -> list[tuple[str, int, int]]:
-    """Return a list that will have the thread, the offset and the number of bytes of each copy by the kernel."""
+    """Return a list that will have the thread, the offset and the number of bytes of each copy by
+    the kernel."""
     copies: list[tuple[str, int, int]] = []
     really_copy = os.copy_file_range
 
@@ -214,7 +216,8 @@ def test_fsync_is_used_where_the_file_system_knows_nothing_else(
 
 
 class Clones:
-    """`fclonefileat` of macOS on a file system with clones, which records the names of the new files."""
+    """`fclonefileat` of macOS on a file system with clones, which records the names of the new
+    files."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, works: bool = True) -> None:
         self.names: list[str] = []

@@ -1,4 +1,5 @@
-"""Many files in local folders, reports and the like: whole or not there, and nothing is left beside them."""
+"""Many files in local folders, reports and the like: whole or not there, and nothing is left beside
+them."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def write(path: Path, data: bytes = b"new") -> None:
 
 @each("content", [None, b"an old report"])
 def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
-    """pyarrow writes the footer of a Parquet file when it deletes the writer; by then the descriptor may be that of another file."""
+    """pyarrow writes the footer of a Parquet file when it deletes the writer; by then the
+    descriptor may be that of another file."""
     path = tmp_path / "r.parquet"
     if content is not None:
         path.write_bytes(content)

@@ -17,7 +17,8 @@ from support.tables import each
 
 
 def names(folder: Path, pattern: str = "", *, links: bool = False) -> list[str]:
-    """Return the names of a listing, with a mark for those behind links; with `links`, also those of links to folders."""
+    """Return the names of a listing, with a mark for those behind links; with `links`, also those
+    of links to folders."""
     files = entries(str(folder / pattern) if pattern else str(folder))
     return [
         os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "")

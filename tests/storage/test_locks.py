@@ -1,7 +1,7 @@
 """Locks as NFS gives them, and file systems that give none, by a library put before the system's.
 
-Linux turns flock(2) on NFS into a lock of a byte range: an exclusive one needs a descriptor that may write, a shared one a descriptor
-that may read, and EBADF is the answer to any other.
+Linux turns flock(2) on NFS into a lock of a byte range: an exclusive one needs a descriptor that
+may write, a shared one a descriptor that may read, and EBADF is the answer to any other.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ WAITS = (
     "edit.publish = begin\n"
     "sys.exit(run(sys.argv[1:]))\n"
 )
-"""A command that stands still once its bytes are written and not yet accepted, until it gets a line."""
+"""A command that stands still once its bytes are written and not yet accepted, until it gets a
+line."""
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,10 @@ def add(path: Path, column: str, *options: str) -> list[str]:
 
 def run(shim: Path, arguments: list[str], answer: int | None = None) -> tuple[int, str]:
     """A command under the library; with `answer` every lock gets that error."""
-    impatient = "from sbbf_tool.running import work; work._PATIENCE_SECONDS = 0.2; from sbbf_tool.__main__ import main; main()"
+    impatient = (
+        "from sbbf_tool.running import work; work._PATIENCE_SECONDS = 0.2; from "
+        "sbbf_tool.__main__ import main; main()"
+    )
     command = [sys.executable, "-c", impatient, *arguments]
     done = subprocess.run(command, env=environment(shim, answer), capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr

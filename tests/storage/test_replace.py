@@ -1,4 +1,5 @@
-"""`replace`: the new file in one step, as much like the old one as the system allows, and nothing else in the folder."""
+"""`replace`: the new file in one step, as much like the old one as the system allows, and nothing
+else in the folder."""
 
 from __future__ import annotations
 

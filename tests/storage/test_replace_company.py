@@ -1,4 +1,5 @@
-"""`replace` where others are, and where calls fail: the file is the old one or the new one, whole."""
+"""`replace` where others are, and where calls fail: the file is the old one or the new one,
+whole."""
 
 from __future__ import annotations
 
@@ -404,7 +405,8 @@ def test_a_checksum_that_cannot_be_removed(path, monkeypatch):
 
 
 def test_a_failed_fsync_of_the_folder_is_reported_and_the_file_remains(path, monkeypatch):
-    """The file has its name already: to call that a failure would be wrong, and so would be to say nothing."""
+    """The file has its name already: to call that a failure would be wrong, and so would be to say
+    nothing."""
     monkeypatch.setattr(local, "sync_folder", failing(errno.EIO))
     (warning,) = append(path)
     assert "is in place, but may not survive a power failure: input/output error" in warning

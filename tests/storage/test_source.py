@@ -185,7 +185,8 @@ def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
 
 @each("backwards", [False, True])
 def test_the_order_does_not_depend_on_the_file_system(lake, monkeypatch, backwards):
-    """`os.scandir` returns names in any order, which stays the same for one folder: two listings in a row show nothing."""
+    """`os.scandir` returns names in any order, which stays the same for one folder: two listings in
+    a row show nothing."""
     scandir, calls = os.scandir, []
 
     @contextmanager

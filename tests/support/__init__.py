@@ -1,1 +1,2 @@
-"""What tests of several rooms share: files and tables to make, servers and engines to start, faults to inject."""
+"""What tests of several rooms share: files and tables to make, servers and engines to start, faults
+to inject."""

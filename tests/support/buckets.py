@@ -61,7 +61,8 @@ def environment(url: str) -> dict[str, str]:
 
 
 def forget_clients() -> None:
-    """Discard the cached clients: a client reads the environment when it is made and then lives as long as the process."""
+    """Discard the cached clients: a client reads the environment when it is made and then lives as
+    long as the process."""
     from sbbf_tool.storage.objects import retries, s3_bucket, stores
 
     if s3_bucket.client.cache_info().currsize:

@@ -1,4 +1,5 @@
-"""Bytecode in spite of PYTHONDONTWRITEBYTECODE: hundreds of processes would compile the package again, and each worker all tests."""
+"""Bytecode in spite of PYTHONDONTWRITEBYTECODE: hundreds of processes would compile the package
+again, and each worker all tests."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
         for path in Path(folder).rglob("*.py"):
             cached = Path(cache_from_source(str(path)))
             if not cached.exists() or cached.stat().st_mtime < path.stat().st_mtime:
-                # Python compares the hash of the source with that in the bytecode, so that an edited module is never run as it was.
+                # Python compares the hash of the source with that in the bytecode, so that an
+                # edited module is never run as it was.
                 py_compile.compile(
                     str(path),
                     quiet=2,

@@ -8,7 +8,8 @@ from sbbf_tool.cli import run
 
 
 def call(capture: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """Run a command; return its exit code, and what it alone prints to standard output and error."""
+    """Run a command; return its exit code, and what it alone prints to standard output and
+    error."""
     capture.readouterr()
     return run(list(map(str, words))), *capture.readouterr()
 

@@ -1,4 +1,5 @@
-"""Spark outside this process: runs of `sbbf add-filter` whose processes can be killed, other programs, a Connect server."""
+"""Spark outside this process: runs of `sbbf add-filter` whose processes can be killed, other
+programs, a Connect server."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ def _command(pid: int) -> bytes:
 
 
 def run_program(*arguments: str | Path, folder: Path) -> dict[str, Any]:
-    """Run a program in `folder`, which cannot import this package by itself; return the JSON of its last line."""
+    """Run a program in `folder`, which cannot import this package by itself; return the JSON of its
+    last line."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -169,7 +171,8 @@ def run_program(*arguments: str | Path, folder: Path) -> dict[str, Any]:
 
 
 def _remove_work_of(application: str | None) -> None:
-    """Workers of a local cluster leave the output of executors in PySpark's own folder; no setting changes that."""
+    """Workers of a local cluster leave the output of executors in PySpark's own folder; no setting
+    changes that."""
     import pyspark
 
     if application:
@@ -178,7 +181,8 @@ def _remove_work_of(application: str | None) -> None:
 
 @contextmanager
 def connect_server(folder: Path, **more: object) -> Iterator[str]:
-    """Start a Spark Connect server with its own Python processes by its own script, with `more` settings; yield its address."""
+    """Start a Spark Connect server with its own Python processes by its own script, with `more`
+    settings; yield its address."""
     import pyspark
 
     from sbbf_tool.spark.java import find_java, home_without_vector_module

@@ -1,7 +1,8 @@
 """Files that no available writer makes: pages by pyarrow, and a footer with other types.
 
-Only the meaning of the pages is changed, never a page: a BYTE_ARRAY column becomes an ENUM, a list of three levels one of two. The
-footer is decoded and encoded again with the package's Thrift classes; offsets of pages stay right, as it comes last.
+Only the meaning of the pages is changed, never a page: a BYTE_ARRAY column becomes an ENUM, a list
+of three levels one of two. The footer is decoded and encoded again with the package's Thrift
+classes; offsets of pages stay right, as it comes last.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ VARIANT = {"logicalType": LogicalType(VARIANT=VariantType(specification_version=
 
 
 def flatten_lists(path: Path) -> Path:
-    """Change lists of three levels into two, as old writers wrote them: `group l (LIST) { repeated int32 array }`.
+    """Change lists of three levels into two, as old writers wrote them: `group l (LIST) { repeated
+    int32 array }`.
 
     The elements must be required leaves, so that the levels in the pages stay the same.
     """
@@ -89,7 +91,8 @@ def flatten_lists(path: Path) -> Path:
 
 
 def bare_repeated(path: Path) -> Path:
-    """Change required lists of required leaves into repeated leaves, as Protocol Buffers write them: `repeated int32 l`."""
+    """Change required lists of required leaves into repeated leaves, as Protocol Buffers write
+    them: `repeated int32 l`."""
     return _without_elements(path, keep_group=False)
 
 

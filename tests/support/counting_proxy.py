@@ -62,9 +62,10 @@ class Exchange:
 
 
 Fault = Callable[[Exchange], str | int | None]
-"""Called before a request is forwarded, with status 0. A status as result answers with that error; `cut` closes the connection within the
-body of the request, `cut answer` within that of the answer; `lose answer` forwards the request and closes before the answer; None forwards
-both. The function may have side effects of its own."""
+"""Called before a request is forwarded, with status 0. A status as result answers with that error;
+`cut` closes the connection within the body of the request, `cut answer` within that of the answer;
+`lose answer` forwards the request and closes before the answer; None forwards both. The function
+may have side effects of its own."""
 
 _DRAIN_SECONDS = 120
 
@@ -82,7 +83,8 @@ class Proxy:
 
     @contextmanager
     def draining(self) -> Iterator[None]:
-        """Wait at the end until all connections that were opened in the block are closed: what a killed client sent may arrive late."""
+        """Wait at the end until all connections that were opened in the block are closed: what a
+        killed client sent may arrive late."""
         before = set(self.connections)
         yield
         address = urlsplit(self.url)
@@ -242,7 +244,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _break_off(self) -> None:
-        """Close the connection with a reset, as a broken cable does; an orderly close would send buffered bytes first."""
+        """Close the connection with a reset, as a broken cable does; an orderly close would send
+        buffered bytes first."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,5 @@
-"""Bytes and documents with random damage. The caller seeds the random numbers, so that a failure is there again at the next run."""
+"""Bytes and documents with random damage. The caller seeds the random numbers, so that a failure is
+there again at the next run."""
 
 from __future__ import annotations
 

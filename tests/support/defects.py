@@ -1,7 +1,8 @@
 """Files with one defect each, made of a sound file, or by the writer that really makes it.
 
-`sound.parquet` was written by `write_sound` and stays as it is, so that the bytes do not depend on this machine's pyarrow. Two row groups
-of 1,300 rows, uncompressed and plain; filters on `id`, `name` and `tag`, none on `seq`, which is sorted.
+`sound.parquet` was written by `write_sound` and stays as it is, so that the bytes do not depend on
+this machine's pyarrow. Two row groups of 1,300 rows, uncompressed and plain; filters on `id`,
+`name` and `tag`, none on `seq`, which is sorted.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def write_sound(path: Path) -> None:
 
 
 class Edit:
-    """A copy of a file under construction: filters after the old ones, changed places, then a new footer."""
+    """A copy of a file under construction: filters after the old ones, changed places, then a new
+    footer."""
 
     def __init__(self, source: Path = SOUND) -> None:
         with ParquetFile.open(source) as file:
@@ -377,7 +379,8 @@ def deviating_filter(path: Path) -> None:
     """A file and a configuration that declares better filters for it."""
     _sound(path)
     path.with_name("sbbf-filters.toml").write_text(
-        f'[[filters]]\npaths = "*.parquet"\ncolumns = "id"\nfpp = 1e-6\n\n[[filters]]\npaths = "{path.name}"\ncolumns = ["seq"]\n'
+        '[[filters]]\npaths = "*.parquet"\ncolumns = "id"\nfpp = 1e-6\n\n[[filters]]\npaths = '
+        f'"{path.name}"\ncolumns = ["seq"]\n'
     )
 
 

@@ -1,4 +1,5 @@
-"""Logs of Delta written by hand, and commits of sbbf with plain copies of data files. No other implementation is imported here."""
+"""Logs of Delta written by hand, and commits of sbbf with plain copies of data files. No other
+implementation is imported here."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 def copies_of(
     table: DeltaTable, files: Iterable[LiveFile] | None = None, run: str = "run-1"
 ) -> list[Replacement]:
-    """Copy live files of a table byte by byte; those that cannot be replaced or are missing are left out."""
+    """Copy live files of a table byte by byte; those that cannot be replaced or are missing are
+    left out."""
     replacements = []
     for file in table.live_files() if files is None else files:
         if file.unchangeable is None and os.path.exists(file.path):
@@ -50,7 +52,8 @@ def find_copies(table: DeltaTable, run: str = "run-1") -> list[Replacement]:
 
 
 def _copy_path(table: DeltaTable, file: LiveFile, run: str) -> str:
-    """Return the path of a copy that has the name of the first file, as those of real runs: a name of many runs would be too long."""
+    """Return the path of a copy that has the name of the first file, as those of real runs: a name
+    of many runs would be too long."""
     return table.copy_path(
         file, f"sbbf-{run}-{re.sub(r'^(sbbf-[a-z]+-[0-9]+-)+', '', os.path.basename(file.path))}"
     )
@@ -134,7 +137,8 @@ def remove(path: str, **fields: Any) -> dict[str, Any]:
 def before_create(
     table: DeltaTable, monkeypatch: pytest.MonkeyPatch, rival: Callable[[], object], times: int = 1
 ) -> list[str]:
-    """Let `rival` act just before each of the first `times` versions is created; return the list of versions that were tried."""
+    """Let `rival` act just before each of the first `times` versions is created; return the list of
+    versions that were tried."""
     create = table._folders.create
     tries: list[str] = []
 
@@ -153,7 +157,8 @@ _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*
 
 
 def inline_vector(rows: list[int]) -> dict[str, Any]:
-    """Return a deletion vector of an even number of rows below 65,536, with its content in the log."""
+    """Return a deletion vector of an even number of rows below 65,536, with its content in the
+    log."""
     bitmap = struct.pack("<iiHHi", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(
         f"<{len(rows)}H", *rows
     )

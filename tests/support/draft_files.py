@@ -19,7 +19,8 @@ from support.samples import build_elsewhere
 
 
 def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str) -> None:
-    """Write `source` to `target`, followed by filters of a dialect, with the sizes that `add_filters` chooses, and a new footer."""
+    """Write `source` to `target`, followed by filters of a dialect, with the sizes that
+    `add_filters` chooses, and a new footer."""
     with ParquetFile.open(source) as file:
         filters = {
             key: (data,) for key, data in _build_filters(file, source, columns, dialect).items()
@@ -31,10 +32,12 @@ def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str
 def write_draft_in_chunks(
     source: Path, columns: Iterable[str], target: Path, dialect: str, *, in_size: bool = False
 ) -> None:
-    """Write `source` to `target` with each filter at the beginning of its column chunk, before the first page, as the first draft has it.
+    """Write `source` to `target` with each filter at the beginning of its column chunk, before the
+    first page, as the first draft has it.
 
-    The footer states no length, a field that is newer than the drafts. With `in_size`, `total_compressed_size` includes the filter, as
-    that of a page. `source` has no page indexes and no filters.
+    The footer states no length, a field that is newer than the drafts. With `in_size`,
+    `total_compressed_size` includes the filter, as that of a page. `source` has no page indexes and
+    no filters.
     """
     with ParquetFile.open(source) as file:
         filters = _build_filters(file, source, columns, dialect)
@@ -67,7 +70,8 @@ def _move_pages(meta: ColumnMetaData, distance: int) -> None:
 def _build_filters(
     file: ParquetFile, source: Path, columns: Iterable[str], dialect: str
 ) -> dict[tuple[int, int], bytes]:
-    """Build header and bitset by row group and column, with the sizes that `add_filters` chooses."""
+    """Build header and bitset by row group and column, with the sizes that `add_filters`
+    chooses."""
     drafted = find_dialect(dialect)
     filters = {}
     for row in build_elsewhere(source, columns, rebuild="all").filters:

@@ -1,6 +1,8 @@
-"""A DuckDB with its DuckLake extension, in a process of its own: each line of standard input is SQL, each line of output its rows as JSON.
+"""A DuckDB with its DuckLake extension, in a process of its own: each line of standard input is
+SQL, each line of output its rows as JSON.
 
-Arguments: folders of the packages with extensions. It runs in an environment that has nothing of this repository.
+Arguments: folders of the packages with extensions. It runs in an environment that has nothing of
+this repository.
 """
 
 import importlib

@@ -1,4 +1,5 @@
-"""DuckLake tables: real ones by DuckDB's extension in an environment of its own, and small ones by SQL for tests that need no extension."""
+"""DuckLake tables: real ones by DuckDB's extension in an environment of its own, and small ones by
+SQL for tests that need no extension."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ create table ducklake_name_mapping(mapping_id bigint, column_id bigint, source_n
 
 
 class SmallLake:
-    """A catalog with the table `main.events (user_id, s (a, b), tags)`, of which field ids count the columns from 1.
+    """A catalog with the table `main.events (user_id, s (a, b), tags)`, of which field ids count
+    the columns from 1.
 
     Files have 100 rows. Another table, `sales."a.b"`, has no files.
     """
@@ -217,7 +219,8 @@ class SmallLake:
 
     @contextmanager
     def connection(self) -> Iterator[None]:
-        """Connect to the catalog as another process does; `run` in the block uses this connection."""
+        """Connect to the catalog as another process does; `run` in the block uses this
+        connection."""
         if self._is_sqlite:
             self._connection = sqlite3.connect(self.path, isolation_level=None)
             self._connection.execute("pragma synchronous = off")
@@ -273,7 +276,8 @@ class SmallLake:
     def add_file(
         self, stored_path: str = "", partition: Mapping[int, str] | None = None, **values: object
     ) -> str:
-        """Add a data file; return its path. It is relative to the table unless `stored_path` is absolute."""
+        """Add a data file; return its path. It is relative to the table unless `stored_path` is
+        absolute."""
         self._files += 1
         stored_path = stored_path or f"ducklake-{self._files}.parquet"
         is_relative = not stored_path.startswith("/")

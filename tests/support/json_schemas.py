@@ -11,7 +11,8 @@ from sbbf_tool.cli.schema import build_schema
 
 
 def validate(document: dict[str, Any]) -> None:
-    """Raise `jsonschema.ValidationError` unless the document is as its schema says, and has no other field."""
+    """Raise `jsonschema.ValidationError` unless the document is as its schema says, and has no
+    other field."""
     _validator(document["schema"].removeprefix("sbbf.")).validate(document)
 
 
@@ -23,7 +24,8 @@ def _validator(name: str) -> Draft202012Validator:
 
 
 def _without_other_fields(schema: Any) -> Any:
-    """The schema without room for other fields. For users it leaves some: a later release may add fields to a version."""
+    """The schema without room for other fields. For users it leaves some: a later release may add
+    fields to a version."""
     if isinstance(schema, list):
         return [_without_other_fields(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,5 @@
-"""A table for tests: a folder with versions `_versions/<n>.json`, each a list of its files. The commit is like that of a real format."""
+"""A table for tests: a folder with versions `_versions/<n>.json`, each a list of its files. The
+commit is like that of a real format."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ class JsonTable(LakeTable):
 
 
 def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any) -> JsonTable:
-    """Write a table with partitions `day=0`, `day=1`, ..., each with one file of columns `id` and `name`."""
+    """Write a table with partitions `day=0`, `day=1`, ..., each with one file of columns `id` and
+    `name`."""
     entries = []
     for day in range(num_files):
         path = folder / f"day={day}" / f"part-{day}.parquet"

@@ -1,4 +1,5 @@
-"""Small lakes for tests: many files, a file of many row groups, and a lake with every kind of unusable file."""
+"""Small lakes for tests: many files, a file of many row groups, and a lake with every kind of
+unusable file."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def small_files(folder: Path, count: int) -> Path:
 
 
 def linked_files(folder: Path, count: int, rows: int = 100) -> Path:
-    """Write one file of some kilobytes, and make hard links to it: as many files as there are names, in one flat folder.
+    """Write one file of some kilobytes, and make hard links to it: as many files as there are
+    names, in one flat folder.
 
     A file system has a limit of links to one file, so there is a file per 10,000 names.
     """
@@ -156,7 +158,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def assert_has_filters(folder: Path, columns: tuple[str, ...]) -> None:
-    """Assert that every file is readable, has a verified filter for each of the columns in each row group, and left nothing behind."""
+    """Assert that every file is readable, has a verified filter for each of the columns in each row
+    group, and left nothing behind."""
     assert not [path for path in folder.rglob(".*") if path.is_file()]
     for path in sorted(folder.rglob("*.parquet")):
         report = verify(path)

@@ -1,4 +1,5 @@
-"""Tests whose oracle or writer needs a newer pyarrow than the oldest supported one, by what the older one lacks."""
+"""Tests whose oracle or writer needs a newer pyarrow than the oldest supported one, by what the
+older one lacks."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ WRONG = {
     "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": _BEHIND_CHUNKS,
     "tests/verbs/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
-    # The first error of these pages is in a program that writes a table, and not in the message of the test.
+    # The first error of these pages is in a program that writes a table, and not in the message of
+    # the test.
     "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": _BEHIND_CHUNKS,
@@ -51,7 +53,8 @@ WRONG = {
 
 
 class LaterType:
-    """A stand-in for a type that the installed pyarrow does not have: the test that uses it fails, and is skipped."""
+    """A stand-in for a type that the installed pyarrow does not have: the test that uses it fails,
+    and is skipped."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -67,7 +70,8 @@ def arrow_type(name: str, *parameters: int) -> pa.DataType | LaterType:
 
 
 def reason_to_skip(name: str, error: BaseException) -> str | None:
-    """Return what pyarrow lacks for a test that ended with this error; None where the package is to blame."""
+    """Return what pyarrow lacks for a test that ended with this error; None where the package is to
+    blame."""
     for start, reason in WRONG.items():
         if name.startswith(start):
             return reason

@@ -71,7 +71,8 @@ class Page(NamedTuple):
 
 
 def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = Type.INT64) -> Path:
-    """Write a file of one required column `v` with these pages, and a filter with every bit set, which has no false negatives."""
+    """Write a file of one required column `v` with these pages, and a filter with every bit set,
+    which has no false negatives."""
     chunk = b"".join(build_struct(page.header()) + page.stored for page in pages)
     header = build_header(BITSET_BYTES)
     body = MAGIC + chunk + header + b"\xff" * BITSET_BYTES
@@ -130,7 +131,8 @@ def compress(codec: int, plain: bytes) -> bytes:
 
 
 def zstd_zeros(size: int, block: int = 128 << 10) -> bytes:
-    """Build a Zstandard frame of `size` zero bytes with 4 bytes per block (RFC 8878, RLE_Block), without allocating them."""
+    """Build a Zstandard frame of `size` zero bytes with 4 bytes per block (RFC 8878, RLE_Block),
+    without allocating them."""
     frame = bytearray(b"\x28\xb5\x2f\xfd\x00\x38")  # no content size; a window of 128 KiB
     for start in range(0, size, block):
         length = min(block, size - start)

@@ -1,7 +1,9 @@
-"""The pages of the documentation, their blocks of code, and the folder in which the blocks of a page run.
+"""The pages of the documentation, their blocks of code, and the folder in which the blocks of a
+page run.
 
-A block may use what the blocks above it on its page made: they run before it, each once, in a folder of the page that has the fixtures and
-the docs; those in Python in one process. A block that does not run has a comment above it that says why: `<!-- not run: REASON -->`.
+A block may use what the blocks above it on its page made: they run before it, each once, in a
+folder of the page that has the fixtures and the docs; those in Python in one process. A block that
+does not run has a comment above it that says why: `<!-- not run: REASON -->`.
 """
 
 from __future__ import annotations
@@ -139,7 +141,8 @@ def run_in_process(arguments: list[str], folder: Path) -> tuple[int, str]:
 
 
 class Interpreter:
-    """A process in which Sybil runs the Python blocks of a page, with warnings as errors. They share names, as cells of a notebook do."""
+    """A process in which Sybil runs the Python blocks of a page, with warnings as errors. They
+    share names, as cells of a notebook do."""
 
     PROGRAM = """
 def main():
@@ -171,7 +174,8 @@ main()
         )
 
     def run(self, number: int) -> str:
-        """Run a Python block by its number among those of the page; return its traceback, or nothing."""
+        """Run a Python block by its number among those of the page; return its traceback, or
+        nothing."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(number, file=self._process.stdin, flush=True)

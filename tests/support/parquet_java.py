@@ -1,7 +1,9 @@
-"""parquet-java itself, through PySpark's gateway to the JVM: encrypted files written, and read back with their filters.
+"""parquet-java itself, through PySpark's gateway to the JVM: encrypted files written, and read back
+with their filters.
 
-Spark's own reader shows rows only. These are the classes below it: the example writer, `ParquetFileReader.readBloomFilter`, and the
-row groups that remain for a predicate when only filters are used.
+Spark's own reader shows rows only. These are the classes below it: the example writer,
+`ParquetFileReader.readBloomFilter`, and the row groups that remain for a predicate when only
+filters are used.
 """
 
 from __future__ import annotations
@@ -154,7 +156,8 @@ class ParquetJava:
         return records
 
     def filters(self, path: Path, encryption: Encryption) -> dict[tuple[int, str], Any]:
-        """Return parquet-java's filter objects by row group and column; each has `findHash` and `hash`."""
+        """Return parquet-java's filter objects by row group and column; each has `findHash` and
+        `hash`."""
         reader = self._open(path, encryption)
         filter_by_place = {}
         for number, block in enumerate(reader.getRowGroups()):
@@ -169,7 +172,8 @@ class ParquetJava:
     def row_groups_read(
         self, path: Path, encryption: Encryption, column: str, value: object
     ) -> int:
-        """Count the row groups that remain for `column = value` by filters alone, without statistics and dictionaries."""
+        """Count the row groups that remain for `column = value` by filters alone, without
+        statistics and dictionaries."""
         reader = self._open(path, encryption, self._equals(column, value))
         count = reader.getRowGroups().size()
         reader.close()

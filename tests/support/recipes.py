@@ -1,6 +1,8 @@
-"""The recipes of `docs/cookbook.md`: their files, the environments of their programs, and lakes to run them on.
+"""The recipes of `docs/cookbook.md`: their files, the environments of their programs, and lakes to
+run them on.
 
-Each block begins with a comment that names its file. The tests write the blocks to these files and run them as they are.
+Each block begins with a comment that names its file. The tests write the blocks to these files and
+run them as they are.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def files_of(test: str) -> dict[str, str]:
 
 
 def write_recipe(test: str, folder: Path) -> dict[str, Path]:
-    """Write the files of a recipe into a folder; return the path of each by its name on the page."""
+    """Write the files of a recipe into a folder; return the path of each by its name on the
+    page."""
     paths = {name: folder / name for name in files_of(test)}
     for name, text in files_of(test).items():
         paths[name].parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,8 @@ def write_recipe(test: str, folder: Path) -> dict[str, Path]:
 
 
 def install(name: str, version: str, *requirements: str, with_package: bool = False) -> Path:
-    """Return the folder of the programs of an environment; if `with_package`, one that has what this package needs, see `run`."""
+    """Return the folder of the programs of an environment; if `with_package`, one that has what
+    this package needs, see `run`."""
     packages = requirements or (f"{name}=={version}",)
     if with_package:
         packages += tuple(
@@ -62,9 +66,11 @@ def run(
     *,
     programs: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command with `programs` and the `sbbf` of these tests on the path; return its exit code and what it prints.
+    """Run a command with `programs` and the `sbbf` of these tests on the path; return its exit code
+    and what it prints.
 
-    An interpreter among the programs finds the package of this repository if it has what the package needs.
+    An interpreter among the programs finds the package of this repository if it has what the
+    package needs.
     """
     base = {**environment(), "PYTHONPATH": str(REPOSITORY)}
     path = base["PATH"] if programs is None else f"{programs}{os.pathsep}{base['PATH']}"
@@ -108,7 +114,8 @@ class Lake:
 
 
 def break_filter(path: Path) -> None:
-    """Clear the bits of half of the blocks of the first filter: it excludes values that the file has."""
+    """Clear the bits of half of the blocks of the first filter: it excludes values that the file
+    has."""
     first, *_ = sbbf_tool.inspect(path).filters
     start, length = first.offset + first.header_bytes, first.bitset_bytes // 2
     data = bytearray(path.read_bytes())

@@ -1,4 +1,5 @@
-"""Sail, a query engine with its own Delta implementation, in a process of its own: SQL and rows as in ducklake_program.
+"""Sail, a query engine with its own Delta implementation, in a process of its own: SQL and rows as
+in ducklake_program.
 
 It runs in an environment that has nothing of this repository.
 """

@@ -1,4 +1,5 @@
-"""Small files for the tests of verbs, and functions that read files without the code of the verbs."""
+"""Small files for the tests of verbs, and functions that read files without the code of the
+verbs."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Place:
 
 
 def places(path: Path) -> dict[tuple[int, str], Place]:
-    """Return the place of every filter of a file, by row group and path of the column, as pyarrow reads the footer."""
+    """Return the place of every filter of a file, by row group and path of the column, as pyarrow
+    reads the footer."""
     metadata = pq.read_metadata(path)
     filters = {}
     for number in range(metadata.num_row_groups):
@@ -116,7 +118,8 @@ def build_elsewhere(
 
 
 def stored(path: Path, name: str = "v") -> list[bytes]:
-    """Return all plain values of a column, row group by row group, and check them against their hashes."""
+    """Return all plain values of a column, row group by row group, and check them against their
+    hashes."""
     plain_values = []
     with ParquetFile.open(path) as file:
         column = find_column(file.footer.columns, name)

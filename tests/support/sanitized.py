@@ -1,4 +1,5 @@
-"""The package with its extensions compiled under AddressSanitizer and UndefinedBehaviorSanitizer, for processes that tests start."""
+"""The package with its extensions compiled under AddressSanitizer and UndefinedBehaviorSanitizer,
+for processes that tests start."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _FLAGS = (
 
 
 def build_sanitized(folder: Path) -> dict[str, str]:
-    """Build the package in `folder`; return the environment of a process that imports it. Skips the test without compiler or sanitizers."""
+    """Build the package in `folder`; return the environment of a process that imports it. Skips the
+    test without compiler or sanitizers."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")

@@ -1,4 +1,5 @@
-"""Every form in which a key of the encrypted fixtures could appear in output, logs and plans, which must contain none."""
+"""Every form in which a key of the encrypted fixtures could appear in output, logs and plans, which
+must contain none."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def assert_no_key(text: str) -> None:
 
 
 def _forms(secret: bytes) -> Iterator[str]:
-    """Yield a key in hexadecimal, in base64, as it is, as numbers as Java and Scala print an array, and escaped as protobuf does."""
+    """Yield a key in hexadecimal, in base64, as it is, as numbers as Java and Scala print an array,
+    and escaped as protobuf does."""
     yield from (
         secret.hex(),
         b64encode(secret).decode().rstrip("="),

@@ -1,7 +1,9 @@
-"""Stages of .ci/run and .ci/nightly: `--stage NAME` fails for a skip that tests/allowed_skips.toml does not expect of this stage.
+"""Stages of .ci/run and .ci/nightly: `--stage NAME` fails for a skip that tests/allowed_skips.toml
+does not expect of this stage.
 
-A skipped test detects nothing, so where CI installs what a test needs, a skip is a failure. Each stage also adds a line to the file
-that SBBF_STAGES names: stage, cases, seconds, and the memory of its largest process.
+A skipped test detects nothing, so where CI installs what a test needs, a skip is a failure. Each
+stage also adds a line to the file that SBBF_STAGES names: stage, cases, seconds, and the memory of
+its largest process.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Stage:
-    """Counts cases and skips in the process that reports; the workers of pytest-xdist only pass on what they did not collect."""
+    """Counts cases and skips in the process that reports; the workers of pytest-xdist only pass on
+    what they did not collect."""
 
     def __init__(self, config: pytest.Config, name: str, allowed: list[str]) -> None:
         self._config = config
@@ -83,7 +86,8 @@ class Stage:
             megabytes = peak / (1e6 if sys.platform == "darwin" else 1e3)
             with open(table, "a") as lines:
                 lines.write(
-                    f"{self._name:24}{self._cases:7}{time.monotonic() - self._begin:7.0f} s{megabytes:7.0f} MB\n"
+                    f"{self._name:24}{self._cases:7}{time.monotonic() - self._begin:7.0f} "
+                    f"s{megabytes:7.0f} MB\n"
                 )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

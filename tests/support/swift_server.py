@@ -1,7 +1,9 @@
-"""A real S3 server on loopback: OpenStack Swift with its s3api, from PyPI, four processes over a temporary folder.
+"""A real S3 server on loopback: OpenStack Swift with its s3api, from PyPI, four processes over a
+temporary folder.
 
-One device per ring, one replica, tempauth for the keys. It is strict where it matters here: part copies are pinned by
-`x-amz-copy-source-if-match`, a part below 5 MiB is refused, `If-None-Match: *` holds; `If-Match` on writes is answered with 501.
+One device per ring, one replica, tempauth for the keys. It is strict where it matters here: part
+copies are pinned by `x-amz-copy-source-if-match`, a part below 5 MiB is refused, `If-None-Match: *`
+holds; `If-Match` on writes is answered with 501.
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ ACCESS_KEY, SECRET_KEY = "test:tester", "testing"
 SERVERS = ("account", "container", "object", "proxy")
 
 # eventlet warns that it is deprecated; warnings of the servers are not tested.
-_RUN = "import sys, warnings; warnings.simplefilter('ignore'); from swift.{module} import main; sys.argv[1:] = [{conf!r}]; sys.exit(main())"
+_RUN = (
+    "import sys, warnings; warnings.simplefilter('ignore'); from swift.{module} import "
+    "main; sys.argv[1:] = [{conf!r}]; sys.exit(main())"
+)
 
-# In a separate process, one for all rings, because Swift imports eventlet, which then warns of every fork.
+# In a separate process, one for all rings, because Swift imports eventlet, which then warns of
+# every fork.
 _RING = """
 import sys, warnings
 warnings.simplefilter('ignore')
@@ -167,7 +173,8 @@ def _start(folder: Path, server: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path | None = None) -> None:
-    """Wait until the server listens. Raises RuntimeError with the content of the folder's `.out` files if it does not."""
+    """Wait until the server listens. Raises RuntimeError with the content of the folder's `.out`
+    files if it does not."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:

@@ -19,12 +19,15 @@ Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 def each(
     names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any] = ()
 ) -> Decorator:
-    """Call a test with each row of a table as the arguments `names`, like `pytest.mark.parametrize`, but as a single case.
+    """Call a test with each row of a table as the arguments `names`, like
+    `pytest.mark.parametrize`, but as a single case.
 
-    The rows of `heavy` are another case, which is a heavy test. With `every` the first case has one of so many rows, and the heavy one all.
+    The rows of `heavy` are another case, which is a heavy test. With `every` the first case has one
+    of so many rows, and the heavy one all.
 
-    The rows of a mapping have its keys as names. Each row has its own `monkeypatch`, starts with nothing captured, and finds `tmp_path` as
-    the fixtures left it; all rows share the other fixtures. A row that is skipped hides no row that fails.
+    The rows of a mapping have its keys as names. Each row has its own `monkeypatch`, starts with
+    nothing captured, and finds `tmp_path` as the fixtures left it; all rows share the other
+    fixtures. A row that is skipped hides no row that fails.
     """
     fields = [name.strip() for name in names.split(",")]
     table = _named(rows)
@@ -100,7 +103,8 @@ def _entry(path: Path) -> tuple[int, str | bytes | None]:
 
 
 def read_folder(folder: Path) -> dict[Path, tuple[int, str | bytes | None]]:
-    """Return the mode and the content of everything below a folder, folders before what they hold."""
+    """Return the mode and the content of everything below a folder, folders before what they
+    hold."""
     below = [
         Path(parent, name)
         for parent, folders, files in os.walk(folder)
@@ -110,7 +114,8 @@ def read_folder(folder: Path) -> dict[Path, tuple[int, str | bytes | None]]:
 
 
 def restore_folder(folder: Path, before: dict[Path, tuple[int, str | bytes | None]]) -> None:
-    """Make everything below a folder what `read_folder` returned; folders that are still there stay the same."""
+    """Make everything below a folder what `read_folder` returned; folders that are still there stay
+    the same."""
     after = read_folder(folder)
     for path in reversed(after):
         kept = before.get(path)

@@ -1,4 +1,5 @@
-"""Commands of this process on a real terminal: a pty with a size of its own, and pyte's screen of what arrives there."""
+"""Commands of this process on a real terminal: a pty with a size of its own, and pyte's screen of
+what arrives there."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ class _Terminal:
 def run_on_terminal(
     arguments: Sequence[str], columns: int, *, out_is_terminal: bool = True, **environment: str
 ) -> Output:
-    """Run a command whose standard output and standard error are terminals of this width; `environment` are variables for it."""
+    """Run a command whose standard output and standard error are terminals of this width;
+    `environment` are variables for it."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
             patch.delenv(name, raising=False)

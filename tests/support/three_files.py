@@ -1,4 +1,5 @@
-"""Three files, some of which hold a value, and the exit codes of `probe` and `explain` for all of them together."""
+"""Three files, some of which hold a value, and the exit codes of `probe` and `explain` for all of
+them together."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Case(NamedTuple):
 def file_of(
     *values: int, column: str = "id", has_filter: bool = True, has_dictionary: bool = False
 ) -> bytes:
-    """Return a Parquet file of these values and of a smallest and a largest one, so that min and max exclude none of them."""
+    """Return a Parquet file of these values and of a smallest and a largest one, so that min and
+    max exclude none of them."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "file.parquet"
         pq.write_table(

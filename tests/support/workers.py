@@ -1,7 +1,9 @@
-"""Which tests go to the same worker of pytest-xdist: those of a file, and those that start the same servers, so that each starts once.
+"""Which tests go to the same worker of pytest-xdist: those of a file, and those that start the same
+servers, so that each starts once.
 
-The groups that take longest start first, so that the workers end at about the same time. `-n auto` of pyproject.toml starts one worker
-more than there are processors, as tests wait for disks, servers and processes; at most four. A run of one file, or with `--pdb`, has none.
+The groups that take longest start first, so that the workers end at about the same time. `-n auto`
+of pyproject.toml starts one worker more than there are processors, as tests wait for disks, servers
+and processes; at most four. A run of one file, or with `--pdb`, has none.
 """
 
 from __future__ import annotations
@@ -61,7 +63,8 @@ SPARK = "spark"
 
 @cache
 def find_group(file: Path) -> str:
-    """Return what the files have in common that one worker gets: the session of Spark, the object store, or nothing but the one file."""
+    """Return what the files have in common that one worker gets: the session of Spark, the object
+    store, or nothing but the one file."""
     if re.search(r'def \w+\([^)]*\bspark\b|getfixturevalue\("spark', file.read_text()):
         return SPARK
     return "objects" if file.parent.name == "objects" else str(file)

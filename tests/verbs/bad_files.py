@@ -1,4 +1,5 @@
-"""What tests of bad files share: that an operation is refused, all operations on one file, one line on standard error."""
+"""What tests of bad files share: that an operation is refused, all operations on one file, one line
+on standard error."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ Outcome = object | SbbfError
 
 
 def outcome(work: Callable[[], object]) -> Outcome:
-    """Return the answer, or the error if it is one of the package's own. Any other error fails the test."""
+    """Return the answer, or the error if it is one of the package's own. Any other error fails the
+    test."""
     try:
         return work()
     except SbbfError as error:
@@ -69,7 +71,8 @@ def outcome(work: Callable[[], object]) -> Outcome:
 def ask_everything(
     path: Path, column: str, value: object, columns: Iterable[str] = ()
 ) -> dict[str, Outcome]:
-    """Return the answers of inspect, probe, add and remove. Their output is checked as far as possible, and then deleted."""
+    """Return the answers of inspect, probe, add and remove. Their output is checked as far as
+    possible, and then deleted."""
     answers = {
         "inspect": outcome(lambda: inspect(path, all_chunks=True)),
         "probe": outcome(lambda: probe(path, column, [value, None])),

@@ -1,4 +1,5 @@
-"""Files of INT96 instants in any form: pages of 12 bytes by pyarrow, and a footer that calls them INT96."""
+"""Files of INT96 instants in any form: pages of 12 bytes by pyarrow, and a footer that calls them
+INT96."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `add_filters` writes: where the bytes stand, which filters there are, how large they are, and what is in them."""
+"""What `add_filters` writes: where the bytes stand, which filters there are, how large they are,
+and what is in them."""
 
 from __future__ import annotations
 
@@ -237,7 +238,8 @@ def sized_exactly(values, num_bytes: int) -> BloomFilter:
 
 
 def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
-    """A million numbers a constant step apart take some hundred bytes: the first guess, from the bytes, is too small for them."""
+    """A million numbers a constant step apart take some hundred bytes: the first guess, from the
+    bytes, is too small for them."""
     path = write_column(
         tmp_path / "v.parquet",
         pa.array(range(0, 3 * 10**6, 3), pa.int64()),

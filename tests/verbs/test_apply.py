@@ -1,4 +1,5 @@
-"""`apply`: the comparison of a file with declared filters, the change that makes it so, and that a second one does nothing."""
+"""`apply`: the comparison of a file with declared filters, the change that makes it so, and that a
+second one does nothing."""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def test_a_second_run_finds_nothing_to_do(path: Path, declaration: FilterSpec):
 
 
 def test_no_filter_satisfies_where_the_limit_allows_none_that_is_useful(tmp_path: Path):
-    """For 5,000 values, 64 bytes exclude nothing; for 5 values in as many rows they do, which only the data shows."""
+    """For 5,000 values, 64 bytes exclude nothing; for 5 values in as many rows they do, which only
+    the data shows."""
     many = write_column(tmp_path / "many.parquet", pa.array(range(5000)))
     few = write_column(tmp_path / "few.parquet", pa.array([value % 5 for value in range(5000)]))
     declared = policy(FilterSpec("v", max_bytes=64))

@@ -78,7 +78,8 @@ def test_a_path_that_is_no_file_is_reported_in_one_line(tmp_path, capsys, kind, 
 
 @pytest.mark.slow
 def test_a_file_cut_anywhere_is_unreadable_unless_it_was_whole_at_that_length(small):
-    """The one shorter length at which it is a file is the one it had before its filter was added."""
+    """The one shorter length at which it is a file is the one it had before its filter was
+    added."""
     whole = small.read_bytes()
     old_length = min(place.offset for place in places(small).values())
     for length in range(len(whole)):

@@ -1,4 +1,5 @@
-"""`probe --confirm`: what is present is there, row by row, as DuckDB and pyarrow read it; what may be there without it is never less."""
+"""`probe --confirm`: what is present is there, row by row, as DuckDB and pyarrow read it; what may
+be there without it is never less."""
 
 from __future__ import annotations
 
@@ -195,7 +196,8 @@ def leaves(value: Any) -> list[Any]:
 def count_answers(
     path: Path, name: str, writer: str, *, filtered: bool, rows: int, group: int, most_values: int
 ) -> int:
-    """Compare the answers about a file with those of a search through all values; return how many there are."""
+    """Compare the answers about a file with those of a search through all values; return how many
+    there are."""
     kind, draw = DRAWS[name]
     # In the precision of the column: to ask for 0.1 in a FLOAT is to ask for its nearest FLOAT.
     values, others = (
@@ -296,7 +298,8 @@ def test_a_million_answers_are_those_of_a_search_through_all_values(
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of two writers, some with filters: ids that repeat, and statistics that exclude half of them."""
+    """Files of two writers, some with filters: ids that repeat, and statistics that exclude half of
+    them."""
     folder = tmp_path_factory.mktemp("confirm") / "lake"
     folder.mkdir()
     connection = duckdb.connect()
@@ -324,7 +327,10 @@ def test_names_rows_and_answers_are_those_of_duckdb(
         f"read_parquet('{lake}/*.parquet', filename = true, file_row_number = true)",
         f"read_csv('{keys}', header = false)",
     )
-    sql = f"select filename, file_row_number, user_id from {files} where user_id in (select column0 from {sought}) order by all"
+    sql = (
+        f"select filename, file_row_number, user_id from {files} where user_id in (select "
+        f"column0 from {sought}) order by all"
+    )
     expected = duckdb.sql(sql).fetchall()
     command = ["probe", str(lake), "-c", "user_id", "--values-file", str(keys)]
     assert main([*command, "--confirm", "--format", "names"]) == 0
@@ -383,7 +389,8 @@ def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]
 def test_what_reading_does_not_show_is_said(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Instants of an unknown writer may be stored in other forms, and a null in a list is no row."""
+    """Instants of an unknown writer may be stored in other forms, and a null in a list is no
+    row."""
     path = tmp_path / "a.parquet"
     rows = pa.table(
         {"t": pa.array([NEW_YEAR.replace(tzinfo=None)], pa.timestamp("us")), "l": [[1, None, 1]]}

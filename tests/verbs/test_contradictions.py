@@ -1,14 +1,18 @@
 """Files that contradict themselves or the format.
 
-A footer that contradicts itself or its pages: a reader would stop early, and a filter would miss the rest.
+A footer that contradicts itself or its pages: a reader would stop early, and a filter would miss
+the rest.
 
-Filters without a set bit: they exclude every value, so they answer nothing about a column chunk that has values.
+Filters without a set bit: they exclude every value, so they answer nothing about a column chunk
+that has values.
 
 Footers without repetition types: the same values as in pyarrow and DuckDB, or a refusal.
 
-Dictionaries with repeated entries, as DuckDB 2.0.1 writes them for an ENUM: as dictionaries, pyarrow decodes them to other values.
+Dictionaries with repeated entries, as DuckDB 2.0.1 writes them for an ENUM: as dictionaries,
+pyarrow decodes them to other values.
 
-Numbers that are stored outside the range of their annotation: what readers show for them is found, and so is what is stored.
+Numbers that are stored outside the range of their annotation: what readers show for them is found,
+and so is what is stored.
 """
 
 from __future__ import annotations
@@ -69,7 +73,8 @@ def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, num_values)
     [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")],
 )
 def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type, words):
-    """From the footer, before a page is read: the pages of the first row group would be in order."""
+    """From the footer, before a page is read: the pages of the first row group would be in
+    order."""
 
     def change(metadata: FileMetaData) -> None:
         metadata.row_groups[1].columns[0].meta_data.type = physical_type
@@ -92,7 +97,8 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
 
 
 def test_a_chunk_that_ends_between_two_pages(tmp_path):
-    """Some readers stop there silently; others read the values of the pages that follow, so the filter must hold them."""
+    """Some readers stop there silently; others read the values of the pages that follow, so the
+    filter must hold them."""
     path = write_column(
         tmp_path / "v.parquet",
         pa.array(range(4000)),
@@ -115,7 +121,8 @@ def test_a_chunk_that_ends_between_two_pages(tmp_path):
 
 
 def test_pages_that_the_footer_takes_for_dictionary_encoded(tmp_path):
-    """Where a dictionary grew too large, the pages behind hold their values themselves; the pages know, not the footer."""
+    """Where a dictionary grew too large, the pages behind hold their values themselves; the pages
+    know, not the footer."""
     path = write_column(
         tmp_path / "v.parquet",
         pa.array([f"{n:020d}" for n in range(3000)]),
@@ -230,8 +237,9 @@ def test_every_value_of_a_column_without_a_repetition_type_is_found(
 
 
 def test_files_of_fastparquet(tmp_path):
-    """It leaves the field out for columns without nulls, but writes levels where the values are strings: every reader takes those for
-    a value. Then the page holds as many values as it states, and bytes are left over.
+    """It leaves the field out for columns without nulls, but writes levels where the values are
+    strings: every reader takes those for a value. Then the page holds as many values as it states,
+    and bytes are left over.
     """
     path = tmp_path / "f.parquet"
     fastparquet.write(
@@ -259,7 +267,8 @@ def test_files_of_fastparquet(tmp_path):
 @each("words", [["", "null", None], [""], ["a", "bb", None, "\0" * 8], [None, ""]])
 @each("compression", [None, "GZIP"])
 def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
-    """Eight zero bytes follow the values of each page: they are no values, and nothing is wrong with the page."""
+    """Eight zero bytes follow the values of each page: they are no values, and nothing is wrong
+    with the page."""
     path = tmp_path / "f.parquet"
     frame = pd.DataFrame({"s": pd.Series(words * 50, dtype=object)})
     fastparquet.write(
@@ -274,7 +283,8 @@ def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
 def write_repeated(
     path: Path, entries: list[str], repeated: str, first: str, indices: list[int]
 ) -> list[str]:
-    """Write a column of text with a dictionary in which `repeated` is stored as `first`, and return its values."""
+    """Write a column of text with a dictionary in which `repeated` is stored as `first`, and return
+    its values."""
     values = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(entries))
     pq.write_table(pa.table({"v": values}), path, compression="none", store_schema=False)
     data = path.read_bytes()
@@ -313,13 +323,16 @@ def test_an_enum_of_duckdb(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         connection.execute(
-            "CREATE TABLE rows AS SELECT ['red', 'green', 'blue'][1 + i // 2048] AS colour FROM range(6144) t(i)"
+            "CREATE TABLE rows AS SELECT ['red', 'green', 'blue'][1 + i // 2048] AS colour FROM "
+            "range(6144) t(i)"
         )
         connection.execute(
-            "CREATE TABLE typed AS SELECT CAST(colour AS ENUM ('red', 'green', 'blue')) AS colour FROM rows"
+            "CREATE TABLE typed AS SELECT CAST(colour AS ENUM ('red', 'green', 'blue')) AS "
+            "colour FROM rows"
         )
         connection.execute(
-            f"COPY typed TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, WRITE_BLOOM_FILTER false)"
+            f"COPY typed TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, WRITE_BLOOM_FILTER "
+            "false)"
         )
 
     assert len(add_filters(path, ["colour"], in_place=True).filters) == 3
@@ -345,7 +358,8 @@ def _time(unit: TimeUnit, converted: int) -> dict[str, Any]:
 
 DATE = {"logicalType": LogicalType(DATE=DateType()), "converted_type": ConvertedType.DATE}
 CASES = {
-    # Type, annotation, stored numbers, what DuckDB finds them as, what each of them is queried as, what is absent.
+    # Type, annotation, stored numbers, what DuckDB finds them as, what each of them is queried as,
+    # what is absent.
     "uint8": (pa.int32(), _int(8, signed=False, converted=11), [-1, 5, -128], ["255", "5", "128"], ["255", "-1", "128"], "77"),
     "uint16": (pa.int32(), _int(16, signed=False, converted=12), [-1, 5, 70_000], ["65535", "5", "4464"], ["-1", "65535"], "77"),
     "int8": (pa.int32(), _int(8, signed=True, converted=15), [255, 5, 300], ["-1", "5", "44"], ["-1", "255", "44"], "77"),

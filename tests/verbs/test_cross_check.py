@@ -1,4 +1,5 @@
-"""What the page reader reads is compared with statistics and with pyarrow, by every operation that builds a filter."""
+"""What the page reader reads is compared with statistics and with pyarrow, by every operation that
+builds a filter."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
 
 
 def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
-    """All values are in the dictionary, and pages that refer to it are not read: that one of them is damaged shows in pyarrow alone."""
+    """All values are in the dictionary, and pages that refer to it are not read: that one of them
+    is damaged shows in pyarrow alone."""
     path = write_column(
         tmp_path / "f.parquet",
         pa.array([f"name {number % 40}" for number in range(1000)]),
@@ -225,7 +227,8 @@ def rebuild_bad(path: Path) -> None:
 
 @pytest.fixture
 def misread(monkeypatch) -> Callable[[], None]:
-    """The page reader from now on takes the bytes of PLAIN pages for others, as one did that took values for levels."""
+    """The page reader from now on takes the bytes of PLAIN pages for others, as one did that took
+    values for levels."""
 
     def start() -> None:
         split = plain_pages.PlainChunk._split

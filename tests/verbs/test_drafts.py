@@ -1,4 +1,5 @@
-"""Filters of the format's drafts, in Parquet files: inspected, queried, verified, repaired; used only on request."""
+"""Filters of the format's drafts, in Parquet files: inspected, queried, verified, repaired; used
+only on request."""
 
 from __future__ import annotations
 
@@ -199,7 +200,8 @@ def test_a_header_with_any_byte_changed(texts, dialect):
 
 
 IN_CHUNKS = ("id", "k", "name", "maybe")
-"""Among them the first two and the last two but one of the file, so that filters follow pages directly."""
+"""Among them the first two and the last two but one of the file, so that filters follow pages
+directly."""
 FIRST_DRAFTS = [dialect.name for dialect in DRAFTS if dialect.name.startswith("draft1")]
 SIZES = pytest.mark.parametrize(
     "in_size", [False, True], ids=["size of the pages", "size with the filter"]
@@ -245,7 +247,8 @@ def test_queries_in_the_dialect_and_without(
 def test_remove(
     plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: bool, in_size: bool
 ):
-    """The bytes of a filter between pages stay in the file, since pages do not move, and are in_size as unreferenced."""
+    """The bytes of a filter between pages stay in the file, since pages do not move, and are
+    in_size as unreferenced."""
     path = write(plain, tmp_path, "draft1-page", in_size)
     report = remove_filters(path, columns, compact=compact, in_place=True)
     assert report.unreferenced_bytes
@@ -270,7 +273,8 @@ def test_repair_can_drop_and_resize_is_refused(plain: Path, tmp_path: Path):
 
 
 def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
-    """parquet-mr's first commit with filters (d473d17) stated the filter's offset as that of the first page."""
+    """parquet-mr's first commit with filters (d473d17) stated the filter's offset as that of the
+    first page."""
     path = write(plain, tmp_path, "draft1-raw", in_size=False)
 
     def state_the_filter(metadata) -> None:

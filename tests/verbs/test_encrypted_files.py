@@ -1,4 +1,5 @@
-"""Files with modular encryption, by every operation: those of parquet-java in fixtures/encrypted, and the conformance files."""
+"""Files with modular encryption, by every operation: those of parquet-java in fixtures/encrypted,
+and the conformance files."""
 
 from __future__ import annotations
 
@@ -277,7 +278,8 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
     data = path.read_bytes()
     (place,) = [row for row in inspect(path, ["name"], keys=keys).filters if row.row_group == 1]
     header = 8 * place.offset
-    # Every bit of the header's module, and of length word, nonce and tag of the bitset's; one of each byte between.
+    # Every bit of the header's module, and of length word, nonce and tag of the bitset's; one of
+    # each byte between.
     bitset = header + 8 * (place.stated_length - place.bitset_bytes - 32)
     end = header + 8 * place.stated_length
     bits = [
@@ -311,7 +313,8 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
         except SbbfError as error:
             outcomes.add(type(error))
     assert AuthenticationError in outcomes
-    # Parts of an encrypted footer and all of a signed one are plaintext: a flipped bit may also make it unreadable, or require other keys.
+    # Parts of an encrypted footer and all of a signed one are plaintext: a flipped bit may also
+    # make it unreadable, or require other keys.
     for bit in range(last - 8 * 28, last):
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):
@@ -488,7 +491,8 @@ class TestCommands:
 @each("missing", ["names", "tags"])
 @each("name", ["java-columns", "java-signed"])
 def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, name, missing):
-    """What removing `score` leaves behind is at most the filters of `score` and footers; without all keys, nothing is left out."""
+    """What removing `score` leaves behind is at most the filters of `score` and footers; without
+    all keys, nothing is left out."""
     path = file(name)
     if name == "java-signed":
         add_filters(path, ["id", "name", "score", "nested.tag"], in_place=True, keys=keys_of(name))
@@ -502,7 +506,8 @@ def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, n
 
 
 class TestLockedColumns:
-    """Filters whose keys were not given are reported as not verified, whether or not the plaintext shows that they exist."""
+    """Filters whose keys were not given are reported as not verified, whether or not the plaintext
+    shows that they exist."""
 
     @pytest.fixture(params=["the place is known", "the place is encrypted"])
     def locked(self, request, file) -> tuple[Path, dict[str, object], tuple[str, ...]]:
@@ -523,7 +528,10 @@ class TestLockedColumns:
         keys_path.chmod(0o600)
         end = f"; locked columns not checked: {', '.join(names)}\n"
         assert run(["verify", str(path), "--keys", str(keys_path)]) == 3
-        error = f"sbbf: {path}: the filters of locked columns were not verified: {', '.join(names)}; give --keys\n"
+        error = (
+            f"sbbf: {path}: the filters of locked columns were not verified: "
+            f"{', '.join(names)}; give --keys\n"
+        )
         assert capsys.readouterr().err == error
         assert run(["verify", str(path), "-c", "id", "--keys", str(keys_path)]) == 0
         assert run(["check", str(path), "--keys", str(keys_path)]) == 0

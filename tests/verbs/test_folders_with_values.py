@@ -1,6 +1,8 @@
-"""Folders that state a value for a column that the file also stores, such as `day=1/a.parquet` with days 2 and 3.
+"""Folders that state a value for a column that the file also stores, such as `day=1/a.parquet` with
+days 2 and 3.
 
-DuckDB and Spark take the value of the folder, other readers the stored ones: so neither value is absent.
+DuckDB and Spark take the value of the folder, other readers the stored ones: so neither value is
+absent.
 """
 
 from __future__ import annotations
@@ -83,6 +85,7 @@ def test_dates_that_duckdb_reads_in_the_names_of_folders(tmp_path: Path, text: s
     path = write(tmp_path / f"on={text}" / "a.parquet")
     for value in ("2024-01-03", "2024-01-04"):
         ((count,),) = duckdb.sql(
-            f"select count(*) from read_parquet('{path}', hive_partitioning = true) where \"on\" = '{value}'"
+            f"select count(*) from read_parquet('{path}', hive_partitioning = true) where \"on\" "
+            f"= '{value}'"
         ).fetchall()
         assert probe(path, "on", [value], strict=False).is_absent is (count == 0)

@@ -1,7 +1,8 @@
-"""Numbers that a file only claims cost no memory: a kilobyte that claims exabytes is processed like a kilobyte.
+"""Numbers that a file only claims cost no memory: a kilobyte that claims exabytes is processed like
+a kilobyte.
 
-A separate process runs every operation on a sound file. Its memory, reserved and used, is then limited to little more than that
-took, for all of the hostile files.
+A separate process runs every operation on a sound file. Its memory, reserved and used, is then
+limited to little more than that took, for all of the hostile files.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def test_claimed_sizes_are_not_allocated(sound, tmp_path):
         change(path)
         assert path.stat().st_size < 8192
         paths.append(path)
-    # A sound file needs no pyarrow, as a hostile one may: it is there, with its threads, before memory is counted.
+    # A sound file needs no pyarrow, as a hostile one may: it is there, with its threads, before
+    # memory is counted.
     plain_file = tmp_path / "decoded.parquet"
     pq.write_table(
         pq.read_table(sound),

@@ -1,4 +1,5 @@
-"""Files that are read through a file system object, and open files: the same answers, and no change to either.
+"""Files that are read through a file system object, and open files: the same answers, and no change
+to either.
 
 Parameters that take several texts or values take one of them alone: never its characters.
 """
@@ -78,7 +79,8 @@ every_filesystem = each("kind", list(FILESYSTEMS))
 
 
 def without_place(report: Any) -> Any:
-    """The report without what depends on where the file is: its name, requests, and a fix, which names it."""
+    """The report without what depends on where the file is: its name, requests, and a fix, which
+    names it."""
     names = {
         field: ""
         for field in ("file", "paths", "sampled_files", "bytes_read", "requests", "fix", "plan")

@@ -1,4 +1,5 @@
-"""INT96 in every form, queried in every way: a value that pyarrow or DuckDB finds is never reported as absent."""
+"""INT96 in every form, queried in every way: a value that pyarrow or DuckDB finds is never reported
+as absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Journals that no append left: a file is cut by no word of another user. And an append that goes on is not one that was interrupted."""
+"""Journals that no append left: a file is cut by no word of another user. And an append that goes
+on is not one that was interrupted."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ ONLY_READS = ("inspect", "probe", "verify", "check")
 
 @pytest.fixture(scope="module")
 def contents(fixtures, tmp_path_factory) -> tuple[bytes, bytes]:
-    """A file before and after filters were added to it: both are whole, and a journal can lead from one to the other."""
+    """A file before and after filters were added to it: both are whole, and a journal can lead from
+    one to the other."""
     path = Path(shutil.copy(fixtures / "events.parquet", tmp_path_factory.mktemp("contents")))
     old = path.read_bytes()
     add_filters(path, ["user_id"], in_place=True)
@@ -212,7 +214,8 @@ class TestOfEncryptedFiles:
     {"the owner's": (STRANGER, STRANGER), "root's": (STRANGER, 0), "both root's": (0, 0)},
 )
 def test_whose_journals_are_followed(path, contents, file, journal):
-    """Those of the file's owner, of root, and of the user who runs the command, who is root here."""
+    """Those of the file's owner, of root, and of the user who runs the command, who is root
+    here."""
     os.chown(path, file, file)
     os.chown(place(path, entry_of(*contents)), journal, journal)
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
@@ -223,7 +226,8 @@ def test_whose_journals_are_followed(path, contents, file, journal):
 
 
 class killed_append:  # noqa: N801 - used as a function is
-    """A process that appends `tail` to a file, and stands still before it is accepted; with `then="die"` it is killed there."""
+    """A process that appends `tail` to a file, and stands still before it is accepted; with
+    `then="die"` it is killed there."""
 
     PROGRAM = (
         "import os, signal, sys\n"

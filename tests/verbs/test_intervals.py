@@ -1,4 +1,5 @@
-"""Intervals in DuckDB's files: 24 hours are a day and 30 days a month to DuckDB, and so they must be to a lookup in its files."""
+"""Intervals in DuckDB's files: 24 hours are a day and 30 days a month to DuckDB, and so they must
+be to a lookup in its files."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ ELSE = {"P77D": "INTERVAL '77 days'", "PT25H": "INTERVAL '25 hours'", "P2M": "IN
 
 def write(path: Path, stored: str, *, filters: bool = True, dictionary: bool = True) -> Path:
     """A file of one value, repeated."""
-    options = f"FORMAT parquet, WRITE_BLOOM_FILTER {str(filters).lower()}, DICTIONARY_SIZE_LIMIT {1000 if dictionary else 0}"
+    options = (
+        f"FORMAT parquet, WRITE_BLOOM_FILTER {str(filters).lower()}, "
+        f"DICTIONARY_SIZE_LIMIT {1000 if dictionary else 0}"
+    )
     duckdb.sql(f"COPY (SELECT {SPANS[stored]} AS span FROM range(50)) TO '{path}' ({options})")
     return path
 

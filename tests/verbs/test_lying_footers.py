@@ -1,4 +1,5 @@
-"""Footers and headers that lead elsewhere, or claim what is not there: a broken filter is shown as one, and pages are not read past."""
+"""Footers and headers that lead elsewhere, or claim what is not there: a broken filter is shown as
+one, and pages are not read past."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def overwrite_filter(path: Path, raw: bytes) -> None:
 
 
 def assert_unreadable(path: Path, reason: str) -> None:
-    """inspect shows the filter as broken, probe answers from the others only, and it can be replaced or taken away."""
+    """inspect shows the filter as broken, probe answers from the others only, and it can be
+    replaced or taken away."""
     (row,) = inspect(path).unreadable_filters
     assert (row.row_group, row.column) == (1, "id")
     assert reason in row.unreadable

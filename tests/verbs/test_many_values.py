@@ -20,7 +20,8 @@ VALUES = [str(number) for number in range(0, 60_000, 20)]
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Numbers and texts; the filter of row group 2 is missing in `partly`, and `all` has 8 values in each row group."""
+    """Numbers and texts; the filter of row group 2 is missing in `partly`, and `all` has 8 values
+    in each row group."""
     target = tmp_path_factory.mktemp("many") / "values.parquet"
     schema = pa.schema(
         {

@@ -1,6 +1,8 @@
-"""A file of many that lacks the column of a request: answered for where that is certain, and otherwise left out, not an error.
+"""A file of many that lacks the column of a request: answered for where that is certain, and
+otherwise left out, not an error.
 
-Queries of several columns: the rows are those that DuckDB finds, and no row group with such a row is excluded.
+Queries of several columns: the rows are those that DuckDB finds, and no row group with such a row
+is excluded.
 """
 
 from __future__ import annotations
@@ -337,7 +339,8 @@ def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -
         [
             "lake/day=0/a.parquet: user: 1: row group 0 (1 row)",
             "lake/day=1/a.parquet: day: 1: row group 0 (maybe: the folder states day=1)",
-            "Queried 1 value in 2 files: 1 file holds 1 of the values; 1 file may hold some of them, which reading does not show",
+            "Queried 1 value in 2 files: 1 file holds 1 of the values; 1 file may hold some of "
+            "them, which reading does not show",
         ],
         "",
     )

@@ -1,6 +1,8 @@
-"""Footers with bytes changed at random, and with numbers that no writer would write: an error of ours, or a sound answer.
+"""Footers with bytes changed at random, and with numbers that no writer would write: an error of
+ours, or a sound answer.
 
-Seeded, so that a failure is there again at the next run; the number of the mutant is in the message.
+Seeded, so that a failure is there again at the next run; the number of the mutant is in the
+message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Pages and footers that other readers read and pyarrow does not, or only in part: filters are added, verified and right."""
+"""Pages and footers that other readers read and pyarrow does not, or only in part: filters are
+added, verified and right."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ ChangeMeta = Callable[[Any, list[tuple[PageHeader, int, int]]], None]
 
 
 def level_bytes(header: PageHeader) -> int:
-    """Return the bytes of the levels at the beginning of a page: those of version 2, or of definition levels alone before no values."""
+    """Return the bytes of the levels at the beginning of a page: those of version 2, or of
+    definition levels alone before no values."""
     data = header.data_page_header_v2
     return (
         0
@@ -63,7 +65,8 @@ def with_empty_pages(header: PageHeader, body: bytes) -> list[tuple[PageHeader, 
 
 
 def without_values_of_nulls(header: PageHeader, body: bytes) -> list[tuple[PageHeader, bytes]]:
-    """Leave out what is stored after the levels of a page of nulls alone: encodings of differences begin with a header."""
+    """Leave out what is stored after the levels of a page of nulls alone: encodings of differences
+    begin with a header."""
     data = header.data_page_header_v2
     if data is not None and data.num_nulls == data.num_values:
         body = body[: level_bytes(header)]
@@ -119,7 +122,8 @@ def larger(meta: Any, pages: object) -> None:
 
 
 def rewrite(path: Path, change: Change, change_meta: ChangeMeta | None) -> Path:
-    """Rewrite the pages and the metadata of the one column chunk of a file that is not compressed."""
+    """Rewrite the pages and the metadata of the one column chunk of a file that is not
+    compressed."""
     content = path.read_bytes()
 
     def edit(metadata: FileMetaData) -> None:

@@ -1,4 +1,5 @@
-"""The verbs agree: `check` accepts what `advise` recommends and other verbs write, its fixes make it pass, and no verb undoes another."""
+"""The verbs agree: `check` accepts what `advise` recommends and other verbs write, its fixes make
+it pass, and no verb undoes another."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def column_of(kind: str, values: list[int | None]) -> pa.Array:
 
 
 def write_lake(folder: Path, dice: random.Random) -> None:
-    """Write one to three files of the same columns, of random types, shapes, sizes and encodings."""
+    """Write one to three files of the same columns, of random types, shapes, sizes and
+    encodings."""
     kinds = {
         f"{shape}: {kind}": (shape, kind)
         for shape in dice.sample(list(SHAPES), 3)
@@ -111,7 +113,8 @@ def findings_of(folder: Path, policy: Policy) -> list[Finding]:
 
 
 def follow(folder: Path, policy: Policy) -> list[Finding]:
-    """Make the changes that `check` proposes, one after the other, and return the findings that are left; each resolves its finding."""
+    """Make the changes that `check` proposes, one after the other, and return the findings that are
+    left; each resolves its finding."""
     for _ in range(50):
         findings = findings_of(folder, policy)
         proposed = next((finding for finding in findings if finding.fix is not None), None)
@@ -126,7 +129,8 @@ def follow(folder: Path, policy: Policy) -> list[Finding]:
 
 
 def objections(findings: list[Finding]) -> list[tuple[str, str | None, str]]:
-    """Return what takes back what another verb did: findings above info, and fixes that remove filters."""
+    """Return what takes back what another verb did: findings above info, and fixes that remove
+    filters."""
     return [
         (finding.rule, finding.column, str(finding.fix))
         for finding in findings
@@ -272,7 +276,8 @@ NOT_FIXED = {"wrong-statistics", "oversized-page", "damaged-encrypted-filter"}
 def test_the_fixes_of_check_make_it_pass(tmp_path: Path, rule: str, requires: bool):
     path = tmp_path / "defect.parquet"
     DEFECTS[rule].make(path)
-    # A required filter of a BOOLEAN column is never built, and one of an encrypted column only with its key.
+    # A required filter of a BOOLEAN column is never built, and one of an encrypted column only with
+    # its key.
     never = ("empty-boolean-filter", "plaintext-filter-on-encrypted-column")
     left = ["missing-filter"] if requires and rule in never else []
     columns = tuple(dict.fromkeys(column for _, column in places(path))) if requires else ()

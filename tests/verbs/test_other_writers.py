@@ -1,4 +1,5 @@
-"""Another process, which knows of no lock, writes the very file that is being worked on: that is an error, and no defect of the tool."""
+"""Another process, which knows of no lock, writes the very file that is being worked on: that is an
+error, and no defect of the tool."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def write(path: Path, first: int) -> bytes:
 
 @pytest.fixture
 def rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
-    """A file, and the bytes that another process writes over it, without a lock, when any file is first brought to the disk."""
+    """A file, and the bytes that another process writes over it, without a lock, when any file is
+    first brought to the disk."""
     path, theirs = tmp_path / "f.parquet", write(tmp_path / "other", 1_000_000)
     assert len(write(path, 0)) == len(theirs)
     fsync = os.fsync

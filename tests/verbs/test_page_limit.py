@@ -1,4 +1,5 @@
-"""A page that states more bytes than the limit is not decompressed, whatever codec, kind of page and command: memory stays flat."""
+"""A page that states more bytes than the limit is not decompressed, whatever codec, kind of page
+and command: memory stays flat."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def pages_of(kind: str, number: int, last: Page) -> list[Page]:
 
 
 def bomb(path: Path, codec: str, kind: str, stated_size: int) -> Path:
-    """A file of some kilobytes, one page of which states `stated_size` bytes: in ZSTD it has them, in the others it does not."""
+    """A file of some kilobytes, one page of which states `stated_size` bytes: in ZSTD it has them,
+    in the others it does not."""
     number = CompressionCodec._NAMES_TO_VALUES[codec]
     stored = zstd_zeros(stated_size) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
     values = ROWS if kind == "delta" else stated_size // 8
@@ -117,7 +119,8 @@ def sound(path: Path) -> Path:
 def peak_and_codes(
     sound: Path, paths: list[Path], commands: list[list[str]]
 ) -> tuple[int, dict[str, list[int]]]:
-    """Bytes of memory that a process of its own needs more for these files than for a sound one, and all exit codes."""
+    """Bytes of memory that a process of its own needs more for these files than for a sound one,
+    and all exit codes."""
     request = json.dumps([str(sound), commands, [str(path) for path in paths]])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, request], capture_output=True, text=True, check=False
@@ -129,7 +132,8 @@ def peak_and_codes(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_no_command_decompresses_a_bomb(tmp_path):
-    """Each kind of page in ZSTD, whose bombs have their bytes, and the other codecs with one kind each."""
+    """Each kind of page in ZSTD, whose bombs have their bytes, and the other codecs with one kind
+    each."""
     pairs = [
         (codec, kind)
         for codec in CODECS

@@ -1,6 +1,7 @@
 """`probe`: its answers, and the few bytes that it reads for them.
 
-A query for null keeps every row group in which a row may be null, whatever the column's type and whatever the file states of it.
+A query for null keeps every row group in which a row may be null, whatever the column's type and
+whatever the file states of it.
 """
 
 from __future__ import annotations

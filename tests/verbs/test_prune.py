@@ -1,6 +1,7 @@
 """`prune`: readers that never query a filter get the same rows and read fewer bytes.
 
-`prune` with values or datasets of other types than the file: it never removes a row that a full scan finds.
+`prune` with values or datasets of other types than the file: it never removes a row that a full
+scan finds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ DAYS = (1, 2)
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> Path:
-    """Files in folders `day=1` and `day=2`, of a random even `id` spread over everything, with filters; `name` has none."""
+    """Files in folders `day=1` and `day=2`, of a random even `id` spread over everything, with
+    filters; `name` has none."""
     folder = tmp_path_factory.mktemp("lake")
     random = np.random.default_rng(3)
     for number in range(FILES):
@@ -175,7 +177,8 @@ STORED = {
     "uuid": (pa.binary(16), [UUID(int=1).bytes, UUID(int=2).bytes]),
     "nothing": (pa.null(), [None]),
 }
-"""A name for each type that a file may have, and values of it: each is the only value of a row group, and each occurs with null."""
+"""A name for each type that a file may have, and values of it: each is the only value of a row
+group, and each occurs with null."""
 
 READ = [kind for kind, _ in STORED.values()] + [
     pa.large_string(),
@@ -229,7 +232,8 @@ def write(
 
 
 def rows_of(dataset: ds.Dataset, value: object) -> list[int] | None:
-    """The rows that a scan of all of them finds for `v = value`, or `v IS NULL`; None where pyarrow does not compare the two."""
+    """The rows that a scan of all of them finds for `v = value`, or `v IS NULL`; None where pyarrow
+    does not compare the two."""
     try:
         literal = (
             pa.scalar(value, pa.uint64()) if isinstance(value, int) and value > 2**63 - 1 else value
@@ -291,7 +295,8 @@ def test_pruning_is_correct_for_every_type_read_as_every_other_type(tmp_path, na
 
 
 NARROWER = [
-    # Values of the file, the type that the dataset reads them as, and one of the values that it reads.
+    # Values of the file, the type that the dataset reads them as, and one of the values that it
+    # reads.
     (pa.array([0.1, 7.5]), pa.float32(), float(np.float32(0.1))),
     (pa.array([1, 2], pa.int32()), pa.string(), "1"),
     (pa.array(["01", "2"]), pa.int64(), 1),

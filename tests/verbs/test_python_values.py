@@ -1,4 +1,5 @@
-"""Values as Python objects: columns and scalars of pyarrow, pandas, Polars and numpy mean what they mean there, or are usage errors."""
+"""Values as Python objects: columns and scalars of pyarrow, pandas, Polars and numpy mean what they
+mean there, or are usage errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Key-values of a footer, and schemas of tables, that change what stored bytes mean or which of them are equal."""
+"""Key-values of a footer, and schemas of tables, that change what stored bytes mean or which of
+them are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `add_filters` and `remove_filters` will not do, what they say would help, and that nothing is written then."""
+"""What `add_filters` and `remove_filters` will not do, what they say would help, and that nothing
+is written then."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     path = write_events(data / "part-0.parquet")
     outside = write_events(tmp_path / "loose.parquet")
     refused = {
-        "message": f"the file belongs to {'an' if kind == 'Iceberg' else 'a'} {kind} table ({table})",
+        "message": f"the file belongs to {'an' if kind == 'Iceberg' else 'a'} {kind} table "
+        f"({table})",
         "hint": "or allow changes to files of tables",
     }
     assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
@@ -163,7 +165,8 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     recorded = path.stat().st_size
     (warning,) = add_filters(path, ["id"], in_place=True, allow_table_files=True).warnings
     assert warning.startswith(
-        f"the {kind} table {table} records the size of each file: readers that use the recorded size see the old"
+        f"the {kind} table {table} records the size of each file: readers that use the recorded "
+        "size see the old"
     )
     # As the warning says: such readers see the old file, as it was.
     as_recorded = tmp_path / "recorded.parquet"
@@ -184,7 +187,8 @@ def test_a_file_of_a_table(tmp_path, kind, make):
 
 
 def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
-    """Spark opens the files of such a folder at these sizes: it sees the footer that was at the end then."""
+    """Spark opens the files of such a folder at these sizes: it sees the footer that was at the end
+    then."""
     folder = tmp_path / "sink" / "day=1"
     folder.mkdir(parents=True)
     path = write_events(folder / "part-0.parquet")
@@ -196,7 +200,8 @@ def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
     ):
         (warning,) = change().warnings
         assert warning.startswith(
-            f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of each file"
+            f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of "
+            "each file"
         )
         assert warning.endswith(effect)
     assert not add_filters(path, ["id"], output=tmp_path / "sink" / "other.parquet").warnings

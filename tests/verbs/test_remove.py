@@ -1,6 +1,8 @@
-"""`remove_filters`: the bytes that were there before, where they still are; else nothing but the fields taken away.
+"""`remove_filters`: the bytes that were there before, where they still are; else nothing but the
+fields taken away.
 
-Changes of a changed file: a copy leaves out what earlier changes wrote, an append reports it; other bytes always stay.
+Changes of a changed file: a copy leaves out what earlier changes wrote, an append reports it; other
+bytes always stay.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def test_one_of_several_columns_leaves_the_filters_of_the_others(plain, out):
 
 
 def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, tmp_path):
-    """A tail of filters behind a whole other file: that file's footer is not this one without the filters."""
+    """A tail of filters behind a whole other file: that file's footer is not this one without the
+    filters."""
     other_path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"id": range(5)}), other_path)
     add_filters(plain, ["id"], in_place=True)
@@ -128,7 +131,8 @@ def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(
 
 
 def insert_before_footer(path: Path, blob: bytes) -> int:
-    """Put foreign bytes, such as an embedded index, between the data and the footer; return their offset."""
+    """Put foreign bytes, such as an embedded index, between the data and the footer; return their
+    offset."""
     data = path.read_bytes()
     start = footer_start(data)
     path.write_bytes(data[:start] + blob + data[start:])
@@ -164,7 +168,8 @@ def test_foreign_bytes_stay_where_they_are(plain, tmp_path, blob, when):
 
 @each("page_index", [False, True])
 def test_filters_before_foreign_bytes_stay_and_are_reported(tmp_path, out, page_index):
-    """pyarrow puts filters before the page index, whose place the footer states and compacting does not change."""
+    """pyarrow puts filters before the page index, whose place the footer states and compacting does
+    not change."""
     options = {"id": {"ndv": 100}, "name": {"ndv": 100, "fpp": 0.1}}
     path = write_events(
         tmp_path / "with.parquet", bloom_filter_options=options, write_page_index=page_index

@@ -1,4 +1,5 @@
-"""`repair`: what a footer can put right is put right, nothing else is touched, and rebuilding leaves sound filters."""
+"""`repair`: what a footer can put right is put right, nothing else is touched, and rebuilding
+leaves sound filters."""
 
 from __future__ import annotations
 

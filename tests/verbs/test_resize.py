@@ -1,4 +1,5 @@
-"""`resize_filters`: a fold is the filter that would have been built at that size; other filters are kept and reported."""
+"""`resize_filters`: a fold is the filter that would have been built at that size; other filters are
+kept and reported."""
 
 from __future__ import annotations
 

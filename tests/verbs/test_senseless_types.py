@@ -1,4 +1,5 @@
-"""Files whose schema states types that the format forbids, stored values are never absent, and no run over many files stops."""
+"""Files whose schema states types that the format forbids, stored values are never absent, and no
+run over many files stops."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ COLUMNS = {"i": pa.int32(), "l": pa.int64(), "f": pa.binary(4), "b": pa.binary()
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Path:
-    """Columns of the four physical types that take parameters, and one that nothing is wrong with; filters on half of the row groups."""
+    """Columns of the four physical types that take parameters, and one that nothing is wrong with;
+    filters on half of the row groups."""
     path = tmp_path_factory.mktemp("plain") / "plain.parquet"
     numbers = list(range(1, 201))
     fixed = [number.to_bytes(4, "big") for number in numbers]

@@ -1,6 +1,8 @@
-"""`verify`: the expected result for each file of a known writer, and the report where values cannot be verified.
+"""`verify`: the expected result for each file of a known writer, and the report where values cannot
+be verified.
 
-The chunks of one file verified concurrently: the same report, within bounds, and an end at the first error.
+The chunks of one file verified concurrently: the same report, within bounds, and an end at the
+first error.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 
 
 class Expected(NamedTuple):
-    """The expected result for a file: filters, verified values, false negatives, and the rules with findings."""
+    """The expected result for a file: filters, verified values, false negatives, and the rules with
+    findings."""
 
     filters: int
     values: int
@@ -57,7 +60,8 @@ EXPECTED = {
     "datafusion-defaults": Expected(40, 3840, findings=ONE_BLOCK),
     "datafusion-filters": Expected(40, 3840, findings=ONE_BLOCK),
     "datafusion-one-column": Expected(4, 400),
-    # DuckDB gives each dictionary a filter, of one block where that is enough, and normalises intervals as it says.
+    # DuckDB gives each dictionary a filter, of one block where that is enough, and normalises
+    # intervals as it says.
     "duckdb-defaults": Expected(4, 400, findings=ONE_BLOCK),
     "duckdb-filters": Expected(36, 3440, findings=ONE_BLOCK),
     "duckdb-some-row-groups": Expected(2, 200, findings=ONE_BLOCK),
@@ -87,7 +91,8 @@ CONFORMANCE = {
     ),
     "parquet-testing/data_index_bloom_encoding_with_length.parquet": Expected(1, 14),
     "encrypted/plain.parquet": Expected(10, 5858, findings=("zero-form-missing",)),
-    # Filters of encrypted columns can be queried only with the key; those of plaintext columns are verified.
+    # Filters of encrypted columns can be queried only with the key; those of plaintext columns are
+    # verified.
     "encrypted/columns_plainfooter.parquet": Expected(10, 2000, unverified=6),
     "encrypted/uniform_plainfooter.parquet": Expected(10, 0, unverified=10),
 }

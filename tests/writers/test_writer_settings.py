@@ -1,4 +1,5 @@
-"""The settings that `advise` emits for a writer: their text, what they leave out and why, and the sizes that writers choose by them."""
+"""The settings that `advise` emits for a writer: their text, what they leave out and why, and the
+sizes that writers choose by them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The output formats of reports, each of which is imported when it is used.
 
-An output gets each report as soon as it is made, and writes it at once, so that memory does not grow with the number of files. Formats
-that sum up the findings of all files write the sums at the end.
+An output gets each report as soon as it is made, and writes it at once, so that memory does not
+grow with the number of files. Formats that sum up the findings of all files write the sums at the
+end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 
 MARK = b"sbbf.report"
-"""A key in the metadata of Parquet files that are reports, so that a report never replaces a file of data."""
+"""A key in the metadata of Parquet files that are reports, so that a report never replaces a file
+of data."""
 _FOOTER_BYTES = 1 << 16
 
 
@@ -48,7 +50,8 @@ class StandardOutput:
         """Return the stream for bytes. Raises UsageError for a terminal."""
         if is_terminal(sys.stdout):
             raise UsageError(
-                "a terminal cannot show this format: redirect the output, or save it with --report FILE"
+                "a terminal cannot show this format: redirect the output, or save it with "
+                "--report FILE"
             )
         sys.stdout.flush()
         return cast(
@@ -78,7 +81,8 @@ OutputTarget = StandardOutput | _File
 
 @contextmanager
 def open_file(path: str) -> Iterator[OutputTarget]:
-    """Yield a target that becomes the file when the block ends without an error. Raises RefusedError and WriteError.
+    """Yield a target that becomes the file when the block ends without an error. Raises
+    RefusedError and WriteError.
 
     A Parquet file that is not a report is not replaced.
     """
@@ -176,7 +180,8 @@ class View(Generic[Report]):
     skipped = "skipped"
     """Word for files with nothing to do."""
     lists_answers = False
-    """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
+    """Whether the lines about the files are the answer of the command, so that a pipe gets all of
+    them."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
@@ -186,19 +191,23 @@ class View(Generic[Report]):
     commits: Commits | None = None
     """Set if the command changes a table."""
     row: Any = None
-    """The class of the reports or, for commands over files, of the rows of files; None for that of the work."""
+    """The class of the reports or, for commands over files, of the rows of files; None for that of
+    the work."""
     is_single = True
     """Whether the command was given one file, whose report is then the whole output."""
     has_rows_of_files = False
-    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
+    """Whether formats of rows get one row per file, as for commands that change files, instead of
+    the rows of each report."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
         self.outcomes: Counter[str] = Counter()
-        """Number of files by status, or by the reason of those that were not opened, set before `show_end`."""
+        """Number of files by status, or by the reason of those that were not opened, set before
+        `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
-        """Count one more report, print to standard error what failed in it, and return its exit code."""
+        """Count one more report, print to standard error what failed in it, and return its exit
+        code."""
         return 0
 
     def prepare(self, report: Report) -> Report:
@@ -213,7 +222,8 @@ class View(Generic[Report]):
         """Print the important part of one of several reports: a line, or nothing."""
 
     def show_end(self, page: Page, files: str) -> None:
-        """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
+        """Print the results of all reports together, and a last line that begins with `files`, the
+        counts of files by status."""
         page.say(files)
 
     def notes(self) -> Iterable[str]:
@@ -241,7 +251,8 @@ class Output(Protocol):
         """Add a report."""
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        """Finish the output after the last report; `summary` is the document that sums up several files, `files` their counts."""
+        """Finish the output after the last report; `summary` is the document that sums up several
+        files, `files` their counts."""
 
 
 class Outputs(Frozen):
@@ -258,7 +269,8 @@ class Outputs(Frozen):
 
     @contextmanager
     def open(self, view: View[Any]) -> Iterator[list[Output]]:
-        """Yield the outputs. The report file appears if the block ends without an error. Raises UsageError, RefusedError, WriteError."""
+        """Yield the outputs. The report file appears if the block ends without an error. Raises
+        UsageError, RefusedError, WriteError."""
         with ExitStack() as stack:
             outputs: list[Output] = []
             if not terminal().quiet:
@@ -276,7 +288,8 @@ class Outputs(Frozen):
         show: Callable[[Page, Any], None],
         document: dict[str, Any] | None = None,
     ) -> None:
-        """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
+        """Print, and save, the only report of a command; `document` is its JSON document if it
+        differs from that of any report."""
         view = View[Any]()
         view.schema, view.row, view.show = schema, type(report), show  # type: ignore[assignment,method-assign]
         item = Item(schema, report, shown=report, own_document=document)
@@ -297,7 +310,10 @@ def output_options(
     choices: tuple[str, ...] = FORMATS,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options that pass `outputs` to a command: `--format` and `--report`."""
-    formats = f"Format of the output, or of --report: {', '.join(choices[:-1])} or {choices[-1]}.  [default: table]"
+    formats = (
+        f"Format of the output, or of --report: {', '.join(choices[:-1])} or "
+        f"{choices[-1]}.  [default: table]"
+    )
     suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
     options = (
         click.option(
@@ -320,7 +336,8 @@ def output_options(
 
 
 def _ensure_no_input(report: str) -> None:
-    """Raise UsageError if a report would replace another file that the command line names, such as a list of values, or be data."""
+    """Raise UsageError if a report would replace another file that the command line names, such as
+    a list of values, or be data."""
     from sbbf_tool.storage.listing import ensure_unlisted
 
     values = [
@@ -348,7 +365,8 @@ def _ensure_no_input(report: str) -> None:
 def choose_outputs(
     form: str | None, report: str | None, choices: tuple[str, ...] = FORMATS
 ) -> Outputs:
-    """Return the outputs of these options. With a report, `form` is the format of the report. Raises UsageError."""
+    """Return the outputs of these options. With a report, `form` is the format of the report.
+    Raises UsageError."""
     if report is None:
         return Outputs(form or TABLE, None, TABLE)
     suffix = os.path.splitext(report)[1].lower()
@@ -356,7 +374,8 @@ def choose_outputs(
     if chosen not in choices:
         suffixes = _suffixes(choices, ", ")
         raise UsageError(
-            f"the name of a report must end with one of {suffixes}, unless --format states its format",
+            f"the name of a report must end with one of {suffixes}, unless --format states its "
+            "format",
             file=report,
         )
     return Outputs(TABLE, report, chosen)

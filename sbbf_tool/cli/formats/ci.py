@@ -1,10 +1,13 @@
-"""Findings for CI systems: JUnit XML for their test reports, workflow commands of GitHub Actions, which it shows as annotations, and SARIF.
+"""Findings for CI systems: JUnit XML for their test reports, workflow commands of GitHub Actions,
+which it shows as annotations, and SARIF.
 
-In JUnit XML, one suite is a file, and one case a rule. A case fails if its findings make the check fail; milder findings are in the output
-of a passed case. Rules that did not run are skipped. Each suite has its counts, and is written as soon as its file is checked. The root has
-no counts: its start tag comes before all suites.
+In JUnit XML, one suite is a file, and one case a rule. A case fails if its findings make the check
+fail; milder findings are in the output of a passed case. Rules that did not run are skipped. Each
+suite has its counts, and is written as soon as its file is checked. The root has no counts: its
+start tag comes before all suites.
 
-Code scanning takes SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files.
+Code scanning takes SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run
+for all files.
 """
 
 from __future__ import annotations
@@ -97,12 +100,14 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
 
 
 def _in_full(findings: list[Finding]) -> str:
-    """Return the lines of the findings, escaped, because XML has no control characters but names may contain them."""
+    """Return the lines of the findings, escaped, because XML has no control characters but names
+    may contain them."""
     return "\n".join(escape(line) for line in in_full(findings))
 
 
 class Annotations:
-    """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step.
+    """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows
+    ten of each kind per step.
 
     GitHub, "Workflow commands", `::error`.
     """
@@ -132,7 +137,8 @@ class Annotations:
         if self._rest:
             counts = count_findings(self._rest)
             self._target.write(
-                f"::notice title={self._command}::Not shown here: {counts}. {self._command} --format markdown lists them by rule.\n"
+                f"::notice title={self._command}::Not shown here: {counts}. {self._command} "
+                "--format markdown lists them by rule.\n"
             )
 
     def _annotate(self, severity: str, file: str, title: str, *message: str) -> None:
@@ -197,7 +203,10 @@ class Sarif:
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         self._keep_worst()
         if self._left_out:
-            text = f"{self._left_out:,} results and notifications that are no worse are left out: code scanning takes {MOST_RESULTS:,}"
+            text = (
+                f"{self._left_out:,} results and notifications that are no worse are left "
+                f"out: code scanning takes {MOST_RESULTS:,}"
+            )
             self._notifications.append({"level": "warning", "message": {"text": text}})
         site = _find_site()
         driver = {"name": "sbbf", "rules": [_descriptor(rule, site) for rule in self._rules]}
@@ -211,7 +220,8 @@ class Sarif:
         self._target.write(encodable_json(document, self._target.encoding, indent=_INDENT) + "\n")
 
     def _keep_worst(self) -> None:
-        """Leave out the mildest results and notifications beyond the limit, so that memory is bounded."""
+        """Leave out the mildest results and notifications beyond the limit, so that memory is
+        bounded."""
         for items in (self._results, self._notifications):
             if len(items) > MOST_RESULTS:
                 self._left_out += len(items) - MOST_RESULTS

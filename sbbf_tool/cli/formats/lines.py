@@ -1,4 +1,5 @@
-"""Lines as the reports come: tables and lines for people, a JSON document per report, and names of files for other programs."""
+"""Lines as the reports come: tables and lines for people, a JSON document per report, and names of
+files for other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from sbbf_tool.numbers import format_count
 
 _PARTS_AT_ONCE = 1000
 _MOST_CHANGED = 3
-"""Of files that changed as was asked, a few are examples; errors and warnings are printed for more of them."""
+"""Of files that changed as was asked, a few are examples; errors and warnings are printed for more
+of them."""
 
 
 class PageOutput:
@@ -80,7 +82,8 @@ class Documents:
 
 
 def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
-    """Yield a document as JSON in parts. The items of a long list are made and written one after the other."""
+    """Yield a document as JSON in parts. The items of a long list are made and written one after
+    the other."""
     if not any(isinstance(value, LongList) for value in document.values()):
         yield encodable_json(document, encoding)
         return
@@ -100,7 +103,8 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
 
 
 class Names:
-    """The names of files that may hold a value, each ended by a line break or a NUL byte; on standard error, what they do not show."""
+    """The names of files that may hold a value, each ended by a line break or a NUL byte; on
+    standard error, what they do not show."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._view, self._target, self._end_of_name = (

@@ -1,4 +1,5 @@
-"""Rows for other programs, CSV and Parquet: the plain rows of the reports, in the columns of their Arrow schema."""
+"""Rows for other programs, CSV and Parquet: the plain rows of the reports, in the columns of their
+Arrow schema."""
 
 from __future__ import annotations
 
@@ -50,9 +51,11 @@ def _rows_of(report: Any) -> Iterable[dict[str, Any]]:
 
 
 class _Text:
-    """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field.
+    """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty
+    field.
 
-    Text is as it is, but escaped for a terminal, and if a CI runner would take a line of it for a command.
+    Text is as it is, but escaped for a terminal, and if a CI runner would take a line of it for a
+    command.
     """
 
     def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
@@ -71,7 +74,8 @@ class _Text:
 
 
 def _flat_fields(schema: pa.Schema) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the name and the path of each field, with the fields of structs in place of the struct."""
+    """Return the name and the path of each field, with the fields of structs in place of the
+    struct."""
     import pyarrow as pa
 
     flat: list[tuple[str, tuple[str, ...]]] = []

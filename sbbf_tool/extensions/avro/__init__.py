@@ -1,1 +1,2 @@
-"""Avro files, as manifests of Paimon and Iceberg and data files of Paimon are: read within limits, and written."""
+"""Avro files, as manifests of Paimon and Iceberg and data files of Paimon are: read within limits,
+and written."""

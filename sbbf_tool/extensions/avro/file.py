@@ -1,11 +1,13 @@
-"""Avro object container files (Avro 1.11 specification, "Object Container Files"): manifests of Paimon and Iceberg, data files of Paimon.
+"""Avro object container files (Avro 1.11 specification, "Object Container Files"): manifests of
+Paimon and Iceberg, data files of Paimon.
 
     Obj 01
     map of bytes   avro.schema, avro.codec, ...
     16 bytes       the sync marker
     blocks         number of values, size in bytes, the (compressed) values, the sync marker again
 
-Only one block is held in memory. Its unpacked size is limited, so that a small file cannot take much memory.
+Only one block is held in memory. Its unpacked size is limited, so that a small file cannot take
+much memory.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ _META: Schema = {"type": "map", "values": "bytes"}
 
 
 class AvroHeader(Frozen):
-    """Header of a file: its schema, as text and parsed, the codec of its blocks, the offset of the first block, and its other metadata."""
+    """Header of a file: its schema, as text and parsed, the codec of its blocks, the offset of the
+    first block, and its other metadata."""
 
     schema_text: str
     schema: Schema
@@ -53,7 +56,8 @@ class AvroHeader(Frozen):
     metadata: Mapping[str, bytes] = field(factory=dict)
 
     def renew(self, **changes: Any) -> AvroHeader:
-        """Return the header of a new file: with a sync marker of its own, a codec that can be written, and these changes."""
+        """Return the header of a new file: with a sync marker of its own, a codec that can be
+        written, and these changes."""
         codec = self.codec if self.codec in WRITABLE_CODECS else "deflate"
         return replace(self, codec=codec, sync=os.urandom(_SYNC), **changes)
 
@@ -82,9 +86,11 @@ def parse_header(data: bytes) -> AvroHeader:
 
 
 def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
-    """Yield the values of a file; with `raw_strings` a string may hold any bytes: see `Encoding.read`.
+    """Yield the values of a file; with `raw_strings` a string may hold any bytes: see
+    `Encoding.read`.
 
-    Raises UnreadableError, with the block's offset, if the bytes contradict the format or the codec is not an Avro codec.
+    Raises UnreadableError, with the block's offset, if the bytes contradict the format or the codec
+    is not an Avro codec.
     """
     encoding, number = Encoding(header.schema), Encoding("long")
     outer = BytesIO(data)
@@ -116,7 +122,8 @@ def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -
 
 
 def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: bool = True) -> bytes:
-    """Build a file of these values with the schema (its text unchanged), codec (of WRITABLE_CODECS), metadata and sync marker of a header.
+    """Build a file of these values with the schema (its text unchanged), codec (of
+    WRITABLE_CODECS), metadata and sync marker of a header.
 
     Raises UsageError for a value that does not fit the schema; see `Encoding.build`.
     """
@@ -162,7 +169,8 @@ def pack(block: bytes, codec: str) -> bytes:
 
 
 def unpack(block: bytes, codec: str) -> bytes:
-    """Decompress the bytes of a block. Raises UnreadableError when they are corrupt, or unpack to more than MAX_BLOCK bytes."""
+    """Decompress the bytes of a block. Raises UnreadableError when they are corrupt, or unpack to
+    more than MAX_BLOCK bytes."""
     if codec == "null":
         return block
     try:
@@ -179,7 +187,8 @@ def unpack(block: bytes, codec: str) -> bytes:
 def _inflate(block: bytes, codec: str) -> bytes:
     if codec not in _INFLATERS:
         raise UnreadableError(
-            f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, zstandard"
+            f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, "
+            "zstandard"
         )
     inflater = _INFLATERS[codec]()
     unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
@@ -191,7 +200,8 @@ def _inflate(block: bytes, codec: str) -> bytes:
 def _unzstd(block: bytes) -> bytes:
     import pyarrow as pa
 
-    # Read in parts: pyarrow allocates all the bytes that a read requests, and most blocks are small.
+    # Read in parts: pyarrow allocates all the bytes that a read requests, and most blocks are
+    # small.
     unpacked = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
         while len(unpacked) <= MAX_BLOCK and (part := stream.read(_PART)):
@@ -200,7 +210,8 @@ def _unzstd(block: bytes) -> bytes:
 
 
 def _unsnap(block: bytes) -> bytes:
-    """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the unpacked bytes."""
+    """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the
+    unpacked bytes."""
     import pyarrow as pa
 
     size = read_varint(block, 0)[0] if len(block) >= 5 else 0

@@ -1,14 +1,18 @@
-"""Avro schemas (Avro 1.11 specification, "Schema Declaration"), as far as the files of Paimon and Iceberg need them.
+"""Avro schemas (Avro 1.11 specification, "Schema Declaration"), as far as the files of Paimon and
+Iceberg need them.
 
-A schema may refer to named types by name. A type that contains itself is refused, because no such file has one.
+A schema may refer to named types by name. A type that contains itself is refused, because no such
+file has one.
 
-Values ("Binary Encoding") are read and written by fastavro within limits. In Python, a record is a dict, a union is the value itself, bytes
-and fixed are bytes, an enum is its symbol, an array is a list, and a map is a dict. Values of logical types are the stored numbers and
-bytes. One value has at most MAX_ITEMS array and map items: each item takes at least one byte (`parse_schema` refuses others), and the reads
-are counted if a block has more than MAX_ITEMS bytes.
+Values ("Binary Encoding") are read and written by fastavro within limits. In Python, a record is a
+dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array is a
+list, and a map is a dict. Values of logical types are the stored numbers and bytes. One value has
+at most MAX_ITEMS array and map items: each item takes at least one byte (`parse_schema` refuses
+others), and the reads are counted if a block has more than MAX_ITEMS bytes.
 
-fastavro is laxer than the specification: a negative index of a symbol or branch counts from the end, any byte but 0 is true, an int
-may have 64 bits, and a longer number is truncated to its low 64 bits.
+fastavro is laxer than the specification: a negative index of a symbol or branch counts from the
+end, any byte but 0 is true, an int may have 64 bits, and a longer number is truncated to its low 64
+bits.
 """
 
 from __future__ import annotations
@@ -25,19 +29,21 @@ MAX_NODES = 100_000
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 Schema = str | dict[str, Any] | list[Any]
-"""A schema as fastavro represents it: the name of a primitive type, the list of the branches of a union, or an object.
+"""A schema as fastavro represents it: the name of a primitive type, the list of the branches of a
+union, or an object.
 
-Each named type is written out wherever it is used, under a unique name. The `logicalType` of a primitive type is kept as `logical`, so
-that fastavro reads the stored value.
+Each named type is written out wherever it is used, under a unique name. The `logicalType` of a
+primitive type is kept as `logical`, so that fastavro reads the stored value.
 """
 
 
 def parse_schema(text: str) -> Schema:
     """Parse a schema from its JSON.
 
-    Raises UnreadableError if the text is not a schema, or if the schema names an unknown type, contains itself, or lets few bytes encode
-    many values: with an array whose items take no bytes, since nothing limits their number, or with more than MAX_NODES types after named
-    types are written out.
+    Raises UnreadableError if the text is not a schema, or if the schema names an unknown type,
+    contains itself, or lets few bytes encode many values: with an array whose items take no bytes,
+    since nothing limits their number, or with more than MAX_NODES types after named types are
+    written out.
     """
     try:
         tree = json.loads(text)
@@ -47,7 +53,8 @@ def parse_schema(text: str) -> Schema:
 
 
 def fields_of(schema: Schema) -> dict[str, Schema]:
-    """Return the fields of a file's record, in order; Java wraps the record in a union with null. Raises UnreadableError without one."""
+    """Return the fields of a file's record, in order; Java wraps the record in a union with null.
+    Raises UnreadableError without one."""
     for branch in schema if isinstance(schema, list) else (schema,):
         if isinstance(branch, dict) and branch["type"] == "record":
             return {field["name"]: field["type"] for field in branch["fields"]}
@@ -55,7 +62,8 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
 
 
 def without_null(schema: Schema) -> Schema:
-    """Return the non-null branch of a union of null and one type; return any other schema unchanged."""
+    """Return the non-null branch of a union of null and one type; return any other schema
+    unchanged."""
     branches: list[Schema] = (
         [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
     )
@@ -63,7 +71,8 @@ def without_null(schema: Schema) -> Schema:
 
 
 def kind_of(schema: Schema) -> str:
-    """Return the name of the type of a schema: a primitive type, fixed, enum, array, map, record or union."""
+    """Return the name of the type of a schema: a primitive type, fixed, enum, array, map, record or
+    union."""
     if isinstance(schema, list):
         return "union"
     return schema if isinstance(schema, str) else str(schema["type"])
@@ -85,7 +94,8 @@ def _takes_bytes(schema: Schema) -> bool:
 class _SchemaParser:
     def __init__(self) -> None:
         self.types: dict[str, tuple[Mapping[str, Any], str] | None] = {}
-        """Each named type as declared, with its enclosing namespace, by full name; None while it is being parsed, to detect recursion."""
+        """Each named type as declared, with its enclosing namespace, by full name; None while it is
+        being parsed, to detect recursion."""
         self.nodes = 0
 
     def parse(self, tree: Any, namespace: str, depth: int) -> Schema:
@@ -192,12 +202,16 @@ class Encoding:
         try:
             import fastavro
         except ImportError:
-            message = "manifests of Iceberg and Paimon are Avro files, and the package fastavro is not installed"
+            message = (
+                "manifests of Iceberg and Paimon are Avro files, and the package "
+                "fastavro is not installed"
+            )
             raise UsageError(
                 message, hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'"
             ) from None
 
-        # A record is encoded as its fields, so this one adds no bytes and turns any schema into a record.
+        # A record is encoded as its fields, so this one adds no bytes and turns any schema into a
+        # record.
         root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": schema}]}
         try:
             self._schema: Any = fastavro.parse_schema(root)
@@ -205,7 +219,8 @@ class Encoding:
             raise UnreadableError(f"the Avro schema cannot be read ({_shorten(error)})") from None
 
     def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
-        """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
+        """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone
+        surrogates (`surrogateescape`).
 
         Raises UnreadableError, with the offset where reading stopped.
         """
@@ -235,17 +250,20 @@ class Encoding:
         return value["value"]
 
     def build(self, value: Any, *, validate_first: bool = True) -> bytes:
-        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or a record has excess fields.
+        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or
+        a record has excess fields.
 
-        Validation takes most of the time. Without it, a float may be truncated to an integer; values that were read need none. The value of
-        a union may be a pair of the type's name and the value, which saves the search for the branch; only without validation.
+        Validation takes most of the time. Without it, a float may be truncated to an integer;
+        values that were read need none. The value of a union may be a pair of the type's name and
+        the value, which saves the search for the branch; only without validation.
         """
         import fastavro
         from fastavro.validation import validate
 
         stream, record = BytesIO(), {"value": value}
         try:
-            # Both checks are needed: the writer alone would truncate a float to an integer, and only the writer detects an excess field.
+            # Both checks are needed: the writer alone would truncate a float to an integer, and
+            # only the writer detects an excess field.
             if validate_first:
                 validate(record, self._schema, raise_errors=True, strict=True)
             fastavro.schemaless_writer(stream, self._schema, record, strict=True)

@@ -1,5 +1,6 @@
-"""The conformance corpus: files with Bloom filters, questions about them with the answers that the format requires, and the judgement of
-readers and writers by these. docs/reference/conformance.md is its specification.
+"""The conformance corpus: files with Bloom filters, questions about them with the answers that the
+format requires, and the judgement of readers and writers by these. docs/reference/conformance.md is
+its specification.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A corpus in a folder: its manifest, with every file, question and input for writers, and the rows of it that a run selects."""
+"""A corpus in a folder: its manifest, with every file, question and input for writers, and the rows
+of it that a run selects."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Expectation(Frozen):
 
     file: str
     column: str
-    """Name of the leaf column; parts are joined by dots, and a part that contains a dot is in backticks."""
+    """Name of the leaf column; parts are joined by dots, and a part that contains a dot is in
+    backticks."""
     path: tuple[str, ...]
     """Parts of the name as the schema has them."""
     type: str
@@ -43,7 +45,8 @@ class Expectation(Frozen):
     """Whether the column has the value, or one that equals it."""
     answer: str
     basis: str = FORMAT
-    """`format`; or `comparison` if the format leaves the answer open, but a stored value equals this one in SQL."""
+    """`format`; or `comparison` if the format leaves the answer open, but a stored value equals
+    this one in SQL."""
 
 
 class FileRecord(Frozen):
@@ -91,12 +94,14 @@ class CorpusManifest(Frozen):
 
 
 def parse_manifest(document: Any) -> CorpusManifest:
-    """Make a manifest from its JSON document. Raises UnreadableError if it is not one of this version."""
+    """Make a manifest from its JSON document. Raises UnreadableError if it is not one of this
+    version."""
     if not isinstance(document, Mapping) or document.get("corpus") != NAME:
         raise UnreadableError("not the manifest of a conformance corpus")
     if document.get("version") != VERSION:
         raise UnreadableError(
-            f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}"
+            f"the corpus has version {document.get('version')!r}; this is the tool of version "
+            f"{VERSION}"
         )
     try:
         return from_plain(CorpusManifest, document)
@@ -118,7 +123,8 @@ class Corpus(Frozen):
 
     @classmethod
     def open(cls, folder: str, patterns: Sequence[str] = ()) -> Corpus:
-        """Read the manifest. Raises UnreadableError, and UsageError if the patterns match no file."""
+        """Read the manifest. Raises UnreadableError, and UsageError if the patterns match no
+        file."""
         path = os.path.join(
             folder, FILE_NAME
         )  # not a Path: it would make another text of a URL, whose password is not found
@@ -146,7 +152,8 @@ class Corpus(Frozen):
         return {file.file: file for file in self.manifest.files}
 
     def questions(self, file_format: str) -> list[Expectation]:
-        """Return the selected questions about files of this format. Raises UnreadableError for one about a file that is not listed."""
+        """Return the selected questions about files of this format. Raises UnreadableError for one
+        about a file that is not listed."""
         missing = next(
             (
                 question.file
@@ -171,7 +178,8 @@ class Corpus(Frozen):
         return [row for row in self.manifest.inputs if selects(self.patterns, row.file)]
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file. Raises UnreadableError for a name that leads out of the folder."""
+        """Return the path of a file. Raises UnreadableError for a name that leads out of the
+        folder."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
             raise UnreadableError(

@@ -1,4 +1,5 @@
-"""One file of the corpus and what is known of it: its bytes, the questions about it, and the answer that the format requires for each."""
+"""One file of the corpus and what is known of it: its bytes, the questions about it, and the answer
+that the format requires for each."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class CorpusFile(Frozen):
 
 
 class FileMaker(Frozen):
-    """A file of one column of a kind in two row groups: what it differs in from a sound file with a filter in each."""
+    """A file of one column of a kind in two row groups: what it differs in from a sound file with a
+    filter in each."""
 
     kind: Kind
     num_bytes: int = BITSET_BYTES
@@ -74,7 +76,8 @@ class FileMaker(Frozen):
         )
 
     def questions(self, name: str, answer: str | None = None) -> tuple[Expectation, ...]:
-        """Return questions for some stored and some absent values. `answer` is that for all of them; None means what the filters answer."""
+        """Return questions for some stored and some absent values. `answer` is that for all of
+        them; None means what the filters answer."""
         stored = list(dict.fromkeys(plain for values in self.stored() for plain in values))
         regular = [plain for plain in stored if plain not in self.kind.extremes]
         chosen = [plain for plain in stored if plain in self.kind.extremes]
@@ -122,5 +125,6 @@ def make_file(
 
 
 def make_unusable(name: str, about: str, filters: Mapping[int, StoredBytes]) -> CorpusFile:
-    """Make a file whose filters no reader may use. A reader that uses them answers that stored values are absent."""
+    """Make a file whose filters no reader may use. A reader that uses them answers that stored
+    values are absent."""
     return make_file(name, about, FileMaker(BY_NAME["int64"], filters=filters), CANNOT_SAY)

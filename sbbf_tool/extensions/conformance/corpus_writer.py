@@ -50,10 +50,11 @@ _MAKERS = (
 
 
 def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = ()) -> MadeCorpus:
-    """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
+    """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same
+    bytes on every machine.
 
-    `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
-    WriteError.
+    `only` has patterns of names of files, such as types/*. The package cryptography is needed.
+    Raises RefusedError, UsageError and WriteError.
     """
     folder, patterns = os.fspath(folder), as_names(only, "file")
     if "://" in folder:
@@ -73,7 +74,8 @@ def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = (
 
 
 def _has_corpus(root: Path) -> bool:
-    """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file of keys is the first."""
+    """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file
+    of keys is the first."""
     path = root / encrypted_files.KEYS_FILE
     return (root / FILE_NAME).is_file() or (
         path.is_file() and path.read_bytes() == encrypted_files.build_keys()

@@ -1,7 +1,8 @@
-"""Encrypted files (parquet-format Encryption.md): both algorithms, encrypted and signed footers, the footer's key and keys of columns.
+"""Encrypted files (parquet-format Encryption.md): both algorithms, encrypted and signed footers,
+the footer's key and keys of columns.
 
-The keys are in the corpus, and nonces are computed from the name of the file, so that every corpus has the same bytes. Never encrypt data
-like this.
+The keys are in the corpus, and nonces are computed from the name of the file, so that every corpus
+has the same bytes. Never encrypt data like this.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class _FileEncryption:
         *,
         padding: int = 0,
     ) -> StoredBytes:
-        """Encrypt a filter; its header may be padded with zeros, as by parquet-java, or encrypted for another place."""
+        """Encrypt a filter; its header may be padded with zeros, as by parquet-java, or encrypted
+        for another place."""
         header = build_header(len(bitset)).ljust(padding, b"\0")
         modules = self.encrypt(Module.BLOOM_FILTER_HEADER, header_place or chunk, header)
         return StoredBytes(modules + self.encrypt(Module.BLOOM_FILTER_BITSET, chunk, bitset))
@@ -195,7 +197,10 @@ def _make_unusual() -> Iterator[CorpusFile]:
         number: padded.encrypt_filter((number, 0), bitset, padding=_PADDING)
         for number, bitset in maker.bitsets().items()
     }
-    about = f"the plaintext of the header has {_PADDING} bytes, zeros at the end, as parquet-java encrypts it"
+    about = (
+        f"the plaintext of the header has {_PADDING} bytes, zeros at the end, as "
+        "parquet-java encrypts it"
+    )
     yield make_file(
         "encrypted/padded-header.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE
     )
@@ -204,7 +209,10 @@ def _make_unusual() -> Iterator[CorpusFile]:
         number: swapped.encrypt_filter((number, 0), bytes(BITSET_BYTES), (1 - number, 0))
         for number in (0, 1)
     }
-    about = "each header was encrypted for the other row group, and does not authenticate: no reader may use the filters"
+    about = (
+        "each header was encrypted for the other row group, and does not authenticate: "
+        "no reader may use the filters"
+    )
     maker = FileMaker(_KIND, filters=filters, encrypter=swapped.encrypter)
     yield make_file("encrypted/swapped.parquet", about, maker, CANNOT_SAY, keys=KEYS_FILE)
     leaked = _FileEncryption("plaintext-filter")

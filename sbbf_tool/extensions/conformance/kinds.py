@@ -1,7 +1,9 @@
-"""The types of the corpus: for each physical and logical type of the format a column, with values that are stored and values that are not.
+"""The types of the corpus: for each physical and logical type of the format a column, with values
+that are stored and values that are not.
 
-Values are plain bytes (Encodings.md, "Plain"), computed from a number. Even numbers are stored, odd ones are absent, and extremes are
-stored too: the least and the largest value, and what readers often confuse.
+Values are plain bytes (Encodings.md, "Plain"), computed from a number. Even numbers are stored, odd
+ones are absent, and extremes are stored too: the least and the largest value, and what readers
+often confuse.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class Kind(Frozen):
         return leaf_columns(self.schema)[0]
 
     def stored(self, row_group: int) -> list[bytes]:
-        """Return the values of one of two row groups: half of the regular ones, and every other extreme."""
+        """Return the values of one of two row groups: half of the regular ones, and every other
+        extreme."""
         regular = [self.value(n) for n in range(2 * row_group, 4 * VALUES, 4)]
         return list(dict.fromkeys([*regular, *self.extremes[row_group::2]]))
 
@@ -79,7 +82,8 @@ class Kind(Frozen):
 
 
 def cells_of(values: Sequence[bytes]) -> list[Cell]:
-    """Return the cells of a flat column: a null after the first value, so that positions differ from those of the values."""
+    """Return the cells of a flat column: a null after the first value, so that positions differ
+    from those of the values."""
     cells = [Cell(plain) for plain in values]
     return [*cells[:1], Cell(None, definition=0), *cells[1:]]
 

@@ -1,7 +1,9 @@
-"""A small Parquet writer for the corpus: PLAIN pages without compression, one page per column chunk, and filters exactly as given.
+"""A small Parquet writer for the corpus: PLAIN pages without compression, one page per column
+chunk, and filters exactly as given.
 
-The bytes depend on nothing but their arguments: no other library writes pages, and the nonces of encrypted modules are computed from the
-name of the file (`Encrypter`), which only files with public keys may do. There is no minimum and maximum, so that only filters prune.
+The bytes depend on nothing but their arguments: no other library writes pages, and the nonces of
+encrypted modules are computed from the name of the file (`Encrypter`), which only files with public
+keys may do. There is no minimum and maximum, so that only filters prune.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ class StoredBytes(Frozen):
 
 
 class Encrypter(Frozen):
-    """The encryption of a file: see `encrypted_files`. `finish` changes the chunks of the footer, and `tail` stores the footer."""
+    """The encryption of a file: see `encrypted_files`. `finish` changes the chunks of the footer,
+    and `tail` stores the footer."""
 
     encrypt: Callable[[Module, ChunkKey, bytes, int | None], bytes]
     finish: Callable[[ttypes.FileMetaData], None]

@@ -1,4 +1,5 @@
-"""The command of a reader or writer: split once, run without a shell, within a time limit, its output bounded."""
+"""The command of a reader or writer: split once, run without a shell, within a time limit, its
+output bounded."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Completion(Frozen):
     """How a command ended."""
 
     exit_code: int | None
-    """None if it was ended because it exceeded the time limit or printed too much; negative if a signal ended it."""
+    """None if it was ended because it exceeded the time limit or printed too much; negative if a
+    signal ended it."""
     output: bytes
     errors: str
     """The last line of standard error."""
@@ -60,7 +62,8 @@ class CommandLine(Frozen):
     def parse(
         cls, text: str, timeout: float, required: Collection[str], optional: Collection[str] = ()
     ) -> CommandLine:
-        """Split a command as a shell would, once. Raises UsageError unless it has the `required` placeholders and no unknown ones."""
+        """Split a command as a shell would, once. Raises UsageError unless it has the `required`
+        placeholders and no unknown ones."""
         try:
             words = tuple(shlex.split(text))
         except ValueError as error:
@@ -82,7 +85,8 @@ class CommandLine(Frozen):
         return any(name in _PLACEHOLDER.findall(word) for word in self.words)
 
     def run(self, values: Mapping[str, str]) -> Completion:
-        """Run the command with these values of its placeholders. Raises UsageError if there is no such program."""
+        """Run the command with these values of its placeholders. Raises UsageError if there is no
+        such program."""
         words = [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             try:
@@ -103,7 +107,8 @@ class CommandLine(Frozen):
             return Completion(exit_code, _read(output, 0, MOST_OUTPUT), _last_line(errors))
 
     def _wait(self, process: subprocess.Popen[bytes], files: Collection[BinaryIO]) -> int | None:
-        """Wait for the process, and return its exit code; None if it exceeded the time limit or printed too much."""
+        """Wait for the process, and return its exit code; None if it exceeded the time limit or
+        printed too much."""
         end = time.monotonic() + self.timeout
         while (seconds := end - time.monotonic()) > 0 and all(
             os.fstat(file.fileno()).st_size <= MOST_OUTPUT for file in files

@@ -37,7 +37,10 @@ class MadeCorpus(Tabular):
     """Checksum of the manifest, which has those of all files."""
 
     def _summary(self) -> str:
-        return f"{self.folder}: {format_count(self.files, 'file')}, {format_count(self.questions, 'question')}"
+        return (
+            f"{self.folder}: {format_count(self.files, 'file')}, "
+            f"{format_count(self.questions, 'question')}"
+        )
 
 
 class ConformanceResult(Frozen):
@@ -45,17 +48,23 @@ class ConformanceResult(Frozen):
 
     file: str
     type: str
-    """Type of the column; of several columns, that of the first. Then a count for each of `VERDICTS`."""
+    """Type of the column; of several columns, that of the first. Then a count for each of
+    `VERDICTS`."""
     correct: int
-    """The answer is the one that the format requires, or was not made from the filter but agrees with what is stored."""
+    """The answer is the one that the format requires, or was not made from the filter but agrees
+    with what is stored."""
     unused: int
-    """The value may be stored by the answer, although the filter excludes it; of a writer, a file without a filter."""
+    """The value may be stored by the answer, although the filter excludes it; of a writer, a file
+    without a filter."""
     cannot_say: int
-    """The reader does not use a filter that it could use; the writer writes no filter for the type."""
+    """The reader does not use a filter that it could use; the writer writes no filter for the
+    type."""
     noted: int
-    """The format leaves the answer open, but queries lose rows by it; of a writer, some reader rejects or misreads the filter."""
+    """The format leaves the answer open, but queries lose rows by it; of a writer, some reader
+    rejects or misreads the filter."""
     wrong: int
-    """A stored value is absent by the answer; of a writer, a value is lost or is excluded by its filter."""
+    """A stored value is absent by the answer; of a writer, a value is lost or is excluded by its
+    filter."""
     failed: int
     """The command crashed, exceeded the time limit, or ended without an answer."""
 
@@ -82,7 +91,8 @@ class ConformanceReport(Tabular):
     command: str
     corpus_version: int
     passed: bool
-    """Whether no answer is wrong or failed and, if `exact`, none is unused, noted or `cannot say`."""
+    """Whether no answer is wrong or failed and, if `exact`, none is unused, noted or `cannot
+    say`."""
     exact: bool
     calls: int
     """Processes that were started."""

@@ -1,16 +1,19 @@
-"""`run_conformance`: put every question of the corpus to a reader, or let a writer add filters to its inputs, and judge what they do.
+"""`run_conformance`: put every question of the corpus to a reader, or let a writer add filters to
+its inputs, and judge what they do.
 
-docs/reference/conformance.md is the specification. A reader is a command. Called with {file}, {column} and {value}, it ends with an exit
-code:
+docs/reference/conformance.md is the specification. A reader is a command. Called with {file},
+{column} and {value}, it ends with an exit code:
 
     0    the value may be stored
     1    the value is absent; the reader prints something, because many programs also end with 1 when they crash
     3    the reader cannot say
 
-Called with {questions}, the path of a file with one JSON object per line, it prints one answer per line: maybe, absent or cannot say.
+Called with {questions}, the path of a file with one JSON object per line, it prints one answer per
+line: maybe, absent or cannot say.
 
-A writer is a command with {in} and {out}. It reads a file without filters and writes one with the same values and a filter, of which
-{column} is the name. Exit code 0: the file is written; 3 or 4: the writer does not write filters of this type.
+A writer is a command with {in} and {out}. It reads a file without filters and writes one with the
+same values and a filter, of which {column} is the name. Exit code 0: the file is written; 3 or 4:
+the writer does not write filters of this type.
 """
 
 from __future__ import annotations
@@ -70,7 +73,8 @@ def run_conformance(
     timeout: float = 60.0,
     jobs: int | None = None,
 ) -> ConformanceReport:
-    """Judge a reader, a writer or a reader of Paimon's tables by the corpus in `folder`, or by one that is made for the run.
+    """Judge a reader, a writer or a reader of Paimon's tables by the corpus in `folder`, or by one
+    that is made for the run.
 
     reader, paimon_reader   a command with {file}, {column} and {value}, or with {questions}
     writer                  a command with {in} and {out}
@@ -79,7 +83,8 @@ def run_conformance(
     timeout                 seconds that a call may take
     jobs                    calls at the same time; one per core if None
 
-    A command is split into words once, and run without a shell. Raises UsageError unless one command is given.
+    A command is split into words once, and run without a shell. Raises UsageError unless one
+    command is given.
     """
 
     if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
@@ -138,7 +143,8 @@ class ReaderAnswer(Frozen):
 def _run_reader(
     corpus: Corpus, command: str, file_format: str, timeout: float, jobs: int | None
 ) -> tuple[list[Judgement], int]:
-    """Put the questions about files of a format to a reader; return also the number of calls. Raises UsageError for the command."""
+    """Put the questions about files of a format to a reader; return also the number of calls.
+    Raises UsageError for the command."""
     names = (_TOGETHER,) if "{questions}" in command else (_SINGLE, _OPTIONAL)
     line = CommandLine.parse(command, timeout, *names)
     reader = _ReaderProcess(corpus, line)
@@ -188,13 +194,15 @@ class _ReaderProcess:
     def __init__(self, corpus: Corpus, line: CommandLine) -> None:
         self._corpus = corpus
         self._line = line
-        # A reader gets the keys for every file: they are the same, and a file without encryption needs none.
+        # A reader gets the keys for every file: they are the same, and a file without encryption
+        # needs none.
         keys = next((file.keys for file in corpus.manifest.files if file.keys is not None), None)
         self._keys = corpus.path_of(keys) if keys is not None else os.devnull
         self.calls = 0
 
     def expect(self, question: Expectation) -> Expectation:
-        """Return the question with the answer that is due from this reader: without keys, it cannot say what encrypted filters hold."""
+        """Return the question with the answer that is due from this reader: without keys, it cannot
+        say what encrypted filters hold."""
         gets_keys = self._line.has("keys") or self._line.has("questions")
         is_locked = self._corpus.files[question.file].keys is not None and not gets_keys
         return replace(question, answer=CANNOT_SAY) if is_locked else question
@@ -209,7 +217,8 @@ class _ReaderProcess:
         return ReaderAnswer(answer)
 
     def ask_together(self, questions: Sequence[Expectation]) -> list[ReaderAnswer]:
-        """Put all questions to one process. If it fails, put each half to a process of its own, until one question fails alone."""
+        """Put all questions to one process. If it fails, put each half to a process of its own,
+        until one question fails alone."""
         if not questions:
             return []
         self.calls += 1
@@ -320,7 +329,8 @@ def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[byte
 def _compare_values(
     column: Column, values: Sequence[Sequence[bytes]], row: WriterInput
 ) -> Verdict | None:
-    """Return the verdict on values that differ from the input's; None if they are the same, in whichever type."""
+    """Return the verdict on values that differ from the input's; None if they are the same, in
+    whichever type."""
     count = sum(map(len, values))
     stored = {plain for plains in values for plain in plains}
     column = replace(
@@ -352,7 +362,8 @@ def _judge_filters(
             if any(bitset):
                 return (
                     NOTED,
-                    "the format does not define the hash of a BOOLEAN, and parquet-java's filters of them are empty",
+                    "the format does not define the hash of a BOOLEAN, and parquet-java's "
+                    "filters of them are empty",
                 )
             return (
                 WRONG,
@@ -362,7 +373,8 @@ def _judge_filters(
             if not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)):
                 return (
                     WRONG,
-                    f"the filter of row group {number} excludes the stored value {format_plain(column, plain)!r}",
+                    f"the filter of row group {number} excludes the stored value "
+                    f"{format_plain(column, plain)!r}",
                 )
         excluded += sum(
             not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain)))
@@ -373,7 +385,8 @@ def _judge_filters(
             not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)) for plain in equal
         ):
             notes.append(
-                f"the filter of row group {number} excludes a value that equals a stored one: the other zero"
+                f"the filter of row group {number} excludes a value that equals a stored one: "
+                "the other zero"
             )
         notes += stored.warnings()
     if missing == len(row_groups):

@@ -1,4 +1,5 @@
-"""Sound files: every type, sizes and headers at their limits, places, zeros and NaNs, empty, saturated, folded and missing filters."""
+"""Sound files: every type, sizes and headers at their limits, places, zeros and NaNs, empty,
+saturated, folded and missing filters."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def make_types() -> Iterator[CorpusFile]:
 
 
 def _open(question: Expectation) -> Expectation:
-    """Accept any answer for an absent INT96: an instant has several forms, and a filter excludes only the one that is looked up."""
+    """Accept any answer for an absent INT96: an instant has several forms, and a filter excludes
+    only the one that is looked up."""
     return question if question.stored else replace(question, answer=CANNOT_SAY)
 
 
@@ -95,7 +97,8 @@ def make_large() -> CorpusFile:
 
 
 def make_headers() -> Iterator[CorpusFile]:
-    """Make headers of the format in a form that no writer chooses, but that a Thrift parser reads."""
+    """Make headers of the format in a form that no writer chooses, but that a Thrift parser
+    reads."""
     maker = FileMaker(_INT64)
     usual = build_header(BITSET_BYTES)
     size = usual[1:3]
@@ -189,7 +192,10 @@ def make_contents() -> Iterator[CorpusFile]:
         while len(bitset) > BITSET_BYTES:
             bitset = spec.fold(bitset, len(bitset) // spec.BLOCK_BYTES)
         folded[number] = StoredBytes(build_header(len(bitset)) + bytes(bitset))
-    about = "filters built with 4,096 bytes and folded to 256, as arrow-rs and Arrow C++ do: the same as filters built with 256"
+    about = (
+        "filters built with 4,096 bytes and folded to 256, as arrow-rs and Arrow C++ do: "
+        "the same as filters built with 256"
+    )
     yield make_file("contents/folded.parquet", about, replace(maker, filters=folded))
 
 
@@ -230,7 +236,8 @@ def _make_equal(
     inserted: Sequence[bytes],
     more: Sequence[bytes],
 ) -> CorpusFile:
-    """Make a file with one row group. Each value equals a stored one: whether the filter has its bits or not, it must not be excluded."""
+    """Make a file with one row group. Each value equals a stored one: whether the filter has its
+    bits or not, it must not be excluded."""
     name = f"{stem}.parquet"
     stored = FileMaker(kind, values=[[*more, *values]])
     filters = {0: StoredBytes(build_filter([*more, *inserted], BITSET_BYTES))}
@@ -253,7 +260,8 @@ def _make_equal(
 
 
 def make_booleans() -> Iterator[CorpusFile]:
-    """Make filters of BOOLEAN columns, whose hash the format does not define: a plain boolean is one bit."""
+    """Make filters of BOOLEAN columns, whose hash the format does not define: a plain boolean is
+    one bit."""
     for name, inserted, about in (
         ("empty", [], "a filter with no bit although values are stored, as parquet-java writes it"),
         ("bytes", [b"\0", b"\1"], "a filter of the bytes 0 and 1, as arrow-rs writes it"),
@@ -397,7 +405,8 @@ def _make_variant() -> CorpusFile:
 
 
 def _make_dotted() -> CorpusFile:
-    """Make a top-level column `a.b` beside the field b of a struct a: one reader looked up the filters of both by `a.b`."""
+    """Make a top-level column `a.b` beside the field b of a struct a: one reader looked up the
+    filters of both by `a.b`."""
     dotted, field = _INT32.stored(0), _INT32.stored(1)
     schema = [build_root(2), _INT32.element("a.b"), _group("a", 1, OPTIONAL), _INT32.element("b")]
     leaves = [

@@ -1,7 +1,8 @@
-"""Files whose filters no reader may use: other algorithms, drafts of the format, damaged headers and places.
+"""Files whose filters no reader may use: other algorithms, drafts of the format, damaged headers
+and places.
 
-A reader must answer `cannot say`, or `maybe` for a value that is stored. A reader that takes the bytes for a filter loses rows, because
-they exclude every stored value.
+A reader must answer `cannot say`, or `maybe` for a value that is stored. A reader that takes the
+bytes for a filter loses rows, because they exclude every stored value.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def make_places() -> Iterator[CorpusFile]:
 
 
 def make_lengths() -> Iterator[CorpusFile]:
-    """Make sound filters whose bloom_filter_length is wrong: numBytes of the header defines the bitset."""
+    """Make sound filters whose bloom_filter_length is wrong: numBytes of the header defines the
+    bitset."""
     maker = FileMaker(_INT64)
     for name, change, about in (
         ("short", -BITSET_BYTES // 2, "half of the bitset"),
@@ -107,12 +109,16 @@ def make_lengths() -> Iterator[CorpusFile]:
             number: replace(stored, stated_length=len(stored.data) + change)
             for number, stored in maker.sound_filters().items()
         }
-        about = f"bloom_filter_length counts {about}: readers go by the header, or do not use the filter"
+        about = (
+            f"bloom_filter_length counts {about}: readers go by the header, or do not "
+            "use the filter"
+        )
         yield make_file(f"lengths/{name}.parquet", about, replace(maker, filters=filters))
 
 
 def make_drafts() -> Iterator[CorpusFile]:
-    """Make filters of drafts (docs/how-to/old-drafts.md), but for the draft with today's header, which no reader can recognize."""
+    """Make filters of drafts (docs/how-to/old-drafts.md), but for the draft with today's header,
+    which no reader can recognize."""
     maker = FileMaker(_INT64)
     for dialect in DRAFTS:
         if dialect.header != TODAYS:

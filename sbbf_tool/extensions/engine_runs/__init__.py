@@ -1,4 +1,5 @@
-"""Run a query in query engines themselves, with filters and without, each engine in a process of its own."""
+"""Run a query in query engines themselves, with filters and without, each engine in a process of
+its own."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ class Runnable(NamedTuple):
     tables: frozenset[str] = frozenset()
     """Formats of local tables that it reads."""
     ignores_filters: bool = False
-    """Whether a setting makes it ignore filters; otherwise it reads a copy of the table without filters."""
+    """Whether a setting makes it ignore filters; otherwise it reads a copy of the table without
+    filters."""
 
     @property
     def driver(self) -> str:
@@ -57,7 +58,8 @@ ALL = "all"
 
 
 def choose_engines(names: Iterable[str]) -> list[Runnable]:
-    """Return the engines with these names, each once. A system that reads through an engine, such as pandas, is not that engine.
+    """Return the engines with these names, each once. A system that reads through an engine, such
+    as pandas, is not that engine.
 
     Raises UsageError: an unknown engine, or one that cannot be run here.
     """

@@ -45,8 +45,10 @@ def make_options() -> list[click.Option]:
         ctx.meta[_LIMIT] = seconds
 
     of_names = (
-        "Run the query in these engines, separated by commas, on the files or the table and on copies without filters, and print rows, "
-        "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, pyarrow, or all that are installed (repeat "
+        "Run the query in these engines, separated by commas, on the files or the table and on "
+        "copies without filters, and print rows, "
+        "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, "
+        "pyarrow, or all that are installed (repeat "
         "for more). Exit code 1: filters change the result of an engine; 3: an engine fails."
     )
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
@@ -102,20 +104,23 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     if len(set(rows.values())) > 1:
         counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
         complain(
-            f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}",
+            "sbbf: warning: even without filters, the engines return different numbers of rows: "
+            f"{counts}",
             kind="warning",
         )
     return report.exit_code
 
 
 def _say_problem(run: EngineRun) -> None:
-    """Print to standard error what is wrong with a run: filters that change the result, an engine that fails or is not installed."""
+    """Print to standard error what is wrong with a run: filters that change the result, an engine
+    that fails or is not installed."""
     if run.outcome == "rows differ":
         hint = f"run sbbf verify, and sbbf engines {run.engine}"
         complain(f"sbbf: {run.name} {run.version}: WRONG RESULT with filters: {run.reason}; {hint}")
     elif run.outcome == "fails with filters":
         complain(
-            f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}"
+            f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: "
+            f"{run.reason}"
         )
     elif run.outcome == "failed":
         complain(f"sbbf: {run.name}: {run.reason}")
@@ -125,12 +130,19 @@ def _say_problem(run: EngineRun) -> None:
 
 def _show_report(page: Page, report: EngineRunsReport) -> None:
     kind = "" if report.table_format is None else f", {report.table_format} table"
-    size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
+    size = (
+        f"{format_count(report.files, 'file')}, "
+        f"{format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
+    )
     page.say(
-        f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}"
+        f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value "
+        f"{render_value(report.value)}"
     )
     excluded = format_count(report.excluded_by_filters, "row group")
-    exclude = f"{format_count(report.filters, 'filter')}; {'it excludes' if report.filters == 1 else 'they exclude'}"
+    exclude = (
+        f"{format_count(report.filters, 'filter')}; "
+        f"{'it excludes' if report.filters == 1 else 'they exclude'}"
+    )
     page.say(
         f"{exclude} {excluded} more than min, max and dictionaries, which not every engine queries"
     )
@@ -162,9 +174,15 @@ def conclude(run: EngineRun) -> str:
     on = " (read as a table)" if run.reads == "table" else ""
     if run.columns_left_out:
         plural = "s" if len(run.columns_left_out) > 1 else ""
-        on += f", without column{plural} {', '.join(run.columns_left_out)}, whose type{plural} it cannot read"
+        on += (
+            f", without column{plural} {', '.join(run.columns_left_out)}, whose "
+            f"type{plural} it cannot read"
+        )
     if run.uses_filters is None:
-        return f"equal rows{on}; whether it uses the filters is unknown{f': {run.reason}' if run.reason else ''}"
+        return (
+            f"equal rows{on}; whether it uses the filters is "
+            f"unknown{f': {run.reason}' if run.reason else ''}"
+        )
     evidence = ", shown by zeroed pages" if run.evidence == "zeroed pages" else ""
     if not run.uses_filters:
         return f"equal rows{on}; it does not use the filters{evidence}"
@@ -178,5 +196,8 @@ def conclude(run: EngineRun) -> str:
     read = ""
     if with_filters is not None and without is not None:
         saves = with_filters < without
-        read = f", reading {with_filters:,} bytes instead of {without:,}{'' if saves else ': the filters take more than they save'}"
+        read = (
+            f", reading {with_filters:,} bytes instead of "
+            f"{without:,}{'' if saves else ': the filters take more than they save'}"
+        )
     return f"equal rows{on}; it uses the filters{skipped}{read}{evidence}"

@@ -1,7 +1,9 @@
-"""Copies of files in a temporary folder: without filters, and with zeros in place of some row groups.
+"""Copies of files in a temporary folder: without filters, and with zeros in place of some row
+groups.
 
-A copy without filters has the bytes of the file, also those of its filters, but its footer refers to no filter. It has the same length, so
-that all offsets stay, and what differs between two runs is only that the engine finds filters.
+A copy without filters has the bytes of the file, also those of its filters, but its footer refers
+to no filter. It has the same length, so that all offsets stay, and what differs between two runs is
+only that the engine finds filters.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def ensure_room(folder: str, num_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         raise RefusedError(
-            f"the copies without filters take {format_size(num_bytes)}, and {folder} has {format_size(free)} free",
+            f"the copies without filters take {format_size(num_bytes)}, and {folder} has "
+            f"{format_size(free)} free",
             hint="set TMPDIR to a folder with more room, or name fewer files",
         )
 
@@ -47,9 +50,11 @@ def copy_file(file: ParquetFile, path: Path, *, filters: bool) -> None:
 
 
 def copy_delta_table(root: str, target: Path, copies: Mapping[str, str]) -> bool:
-    """Make a table of links in `target`: to the log of the table at `root`, and to the copies of its data files, by their paths.
+    """Make a table of links in `target`: to the log of the table at `root`, and to the copies of
+    its data files, by their paths.
 
-    Return whether it can be read: False if a data file is elsewhere. Files that are in no version of `copies` are left out.
+    Return whether it can be read: False if a data file is elsewhere. Files that are in no version
+    of `copies` are left out.
     """
     if not all(path.startswith(f"{root}/") for path in copies):
         return False
@@ -83,7 +88,8 @@ def zero_ranges(path: Path, ranges: Iterable[tuple[int, int]]) -> None:
 def page_ranges(
     file: ParquetFile, row_group: int, columns: Iterable[int] | None = None
 ) -> list[tuple[int, int]]:
-    """Return start and end of the pages of these chunks of a row group; of all chunks if `columns` is None."""
+    """Return start and end of the pages of these chunks of a row group; of all chunks if `columns`
+    is None."""
     indexes = [column.index for column in file.footer.columns] if columns is None else columns
     ranges = [file.footer.chunk_meta(row_group, index).page_range for index in indexes]
     return [(max(start, 4), min(end, file.footer.start)) for start, end in ranges]

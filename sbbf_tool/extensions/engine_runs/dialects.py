@@ -1,7 +1,8 @@
 """The SQL of a condition on one column, as each query engine writes it.
 
-Values are texts as the reports of this package print them. They are cast to the type that the engine says the column has, because most
-engines cast a column that is compared with a value of another type, and then query no filter.
+Values are texts as the reports of this package print them. They are cast to the type that the
+engine says the column has, because most engines cast a column that is compared with a value of
+another type, and then query no filter.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class SqlDialect:
         return column
 
     def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
-        """Write that a column of this type equals the first text or, if `many`, is IN all of them; that a list contains the first."""
+        """Write that a column of this type equals the first text or, if `many`, is IN all of them;
+        that a list contains the first."""
         element = self.element_of(kind)
         if element is not None:
             return self.contains.format(column=column, value=self.literal(element, texts[0]))
@@ -65,7 +67,10 @@ class DuckDBDialect(SqlDialect):
             return f"CAST('{text.removeprefix('0x')}' AS UUID)"
         if kind == "INTERVAL" and (match := re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text)):
             months, days, seconds = match.groups()
-            return f"(to_months({months}) + to_days({days}) + to_milliseconds({int(float(seconds) * 1000)}))"
+            return (
+                f"(to_months({months}) + to_days({days}) + "
+                f"to_milliseconds({int(float(seconds) * 1000)}))"
+            )
         return super().literal(kind, text)
 
 
@@ -128,7 +133,8 @@ def _quote_escaped(text: str) -> str:
 
 
 def hex_of(text: str, *, is_uuid: bool = False) -> str:
-    """Return the hexadecimal digits of a value of bytes, which is `0x...` or text; with `is_uuid`, 36 characters are a UUID's."""
+    """Return the hexadecimal digits of a value of bytes, which is `0x...` or text; with `is_uuid`,
+    36 characters are a UUID's."""
     if is_uuid and len(text) == 36:
         return text.replace("-", "")
     return text[2:] if text.startswith("0x") else text.encode().hex()

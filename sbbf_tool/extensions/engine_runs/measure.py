@@ -1,4 +1,5 @@
-"""What a driver measures in its process: the rows of a query as a digest, its time, and the engine's own counts."""
+"""What a driver measures in its process: the rows of a query as a digest, its time, and the
+engine's own counts."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Driver(Protocol):
     version: str
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
-        """Run the query, add all rows of its result to `rows` in its `timed` block, and return what the engine counted."""
+        """Run the query, add all rows of its result to `rows` in its `timed` block, and return what
+        the engine counted."""
 
 
 class RowDigest:
@@ -113,7 +115,8 @@ def measure(driver: Driver, job: Job) -> dict[str, Any]:
 
 
 def _rows_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield each row of Arrow batches as bytes that are equal for equal rows. Raises TypeError for types without Python values."""
+    """Yield each row of Arrow batches as bytes that are equal for equal rows. Raises TypeError for
+    types without Python values."""
     for batch in batches:
         try:
             columns = [_plain(column).to_pylist() for column in batch.columns]
@@ -159,9 +162,11 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def count_row_groups(rows: int, sizes: Sequence[Sequence[int]]) -> int | None:
-    """Return the number of whole row groups that have this many rows together; None if more than one number is possible, or none.
+    """Return the number of whole row groups that have this many rows together; None if more than
+    one number is possible, or none.
 
-    Engines that count rows decode whole row groups. Writers make row groups of one size, apart from the last of each file.
+    Engines that count rows decode whole row groups. Writers make row groups of one size, apart from
+    the last of each file.
     """
     flat = sorted(size for file_sizes in sizes for size in file_sizes if size)
     possible: dict[int, set[int]] = {0: {0}}

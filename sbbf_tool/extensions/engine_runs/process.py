@@ -36,7 +36,8 @@ class Answers:
 
 
 def run_jobs(driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float) -> Answers:
-    """Run all jobs with the driver of this name, as `load` takes it; a job may take so many seconds, as may the start.
+    """Run all jobs with the driver of this name, as `load` takes it; a job may take so many
+    seconds, as may the start.
 
     After a crash, the jobs that remain run in another process.
     """
@@ -113,7 +114,8 @@ _SECONDS_TO_END = 10
 
 
 def _read_answers(descriptor: int, seconds: float, jobs: int, answers: Answers) -> str | None:
-    """Read the answers until their end, or until one takes longer than `seconds`; return the reason in that case."""
+    """Read the answers until their end, or until one takes longer than `seconds`; return the reason
+    in that case."""
     data = b""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)

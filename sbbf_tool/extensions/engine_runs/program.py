@@ -1,7 +1,9 @@
-"""Program that runs one query engine: `python -m sbbf_tool.extensions.engine_runs.program DESCRIPTOR`.
+"""Program that runs one query engine: `python -m sbbf_tool.extensions.engine_runs.program
+DESCRIPTOR`.
 
-Standard input has the request, one line of JSON, and stays open as long as the parent lives. The answers are lines of JSON, written to the
-file descriptor, because engines may print to standard output: first the version of the engine, then one line per job.
+Standard input has the request, one line of JSON, and stays open as long as the parent lives. The
+answers are lines of JSON, written to the file descriptor, because engines may print to standard
+output: first the version of the engine, then one line per job.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from sbbf_tool.extensions.engine_runs.measure import Driver, Job, QueryCondition
 
 def main(descriptor: str) -> None:
     request = json.loads(sys.stdin.readline())
-    # At the end: a module in the folder of a user's script, such as types.py, must not hide one of the standard library.
+    # At the end: a module in the folder of a user's script, such as types.py, must not hide one of
+    # the standard library.
     sys.path += [entry for entry in request["path"] if entry and entry not in sys.path]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with open(int(descriptor), "w", buffering=1) as answers:

@@ -35,13 +35,15 @@ class EngineRun(Frozen):
     name: str
     version: str | None
     outcome: str
-    """`equal`, `rows differ`, `fails with filters`, `failed` (also without filters) or `not installed`."""
+    """`equal`, `rows differ`, `fails with filters`, `failed` (also without filters) or `not
+    installed`."""
     reads: str | None = None
     """`table` if the engine read the table, `files` if it read its data files."""
     uses_filters: bool | None = None
     """Whether filters let the engine skip row groups in this query; None if nothing shows it."""
     evidence: str | None = None
-    """How that is known: by a `metric` of the engine, or by `zeroed pages` of the row groups that only filters exclude."""
+    """How that is known: by a `metric` of the engine, or by `zeroed pages` of the row groups that
+    only filters exclude."""
     row_groups_skipped: int | None = None
     """Row groups that the engine reads only without filters."""
     with_filters: Measurement | None = None
@@ -64,7 +66,8 @@ _MEASURED = {"with_filters": "", "without_filters": "_without_filters"}
 
 
 def _hints_of_row() -> Iterator[tuple[str, Any]]:
-    """Yield the columns of a row: those of a run, in which `rows` and so on are those with filters."""
+    """Yield the columns of a row: those of a run, in which `rows` and so on are those with
+    filters."""
     for name, hint in hints_of(EngineRun):
         if name == "with_filters":
             yield from (
@@ -100,10 +103,12 @@ class EngineRunsReport(Tabular):
     excluded_by_filters: int
     """Row groups that filters exclude, and neither min and max nor a dictionary."""
     note: str | None
-    """Why some engine cannot show whether it uses the filters, and what to query instead, if the value is the reason."""
+    """Why some engine cannot show whether it uses the filters, and what to query instead, if the
+    value is the reason."""
     engines: tuple[EngineRun, ...]
     exit_code: int
-    """1 if filters change the result in some engine, otherwise 3 if some engine failed, otherwise 0."""
+    """1 if filters change the result in some engine, otherwise 3 if some engine failed, otherwise
+    0."""
 
     def _rows(self) -> Iterable[object]:
         for run in self.engines:

@@ -1,6 +1,8 @@
-"""`run_engines`: run a query in query engines, on the files and on copies without filters, and compare what they return and measure.
+"""`run_engines`: run a query in query engines, on the files and on copies without filters, and
+compare what they return and measure.
 
-An engine that loses rows because of a filter is what this exists to find: then the filters, or the engine's use of them, are wrong.
+An engine that loses rows because of a filter is what this exists to find: then the filters, or the
+engine's use of them, are wrong.
 """
 
 from __future__ import annotations
@@ -79,14 +81,18 @@ def run_engines(
     seconds: float = SECONDS,
     filesystem: FileSystemLike | None = None,
 ) -> EngineRunsReport:
-    """Run `SELECT * FROM files WHERE column = value` in query engines, with the filters of the files and without them.
+    """Run `SELECT * FROM files WHERE column = value` in query engines, with the filters of the
+    files and without them.
 
-    Each of `names` is a file, a folder, a glob or an open file; a single name may be the root of a Delta or Iceberg table. `engines` are
-    names of engines, or `all` for those that are installed. Each engine runs in a process of its own; it has `seconds` for its start and
-    for each run. The files are only read: the copies without filters are in a temporary folder, which needs as much space as the files.
+    Each of `names` is a file, a folder, a glob or an open file; a single name may be the root of a
+    Delta or Iceberg table. `engines` are names of engines, or `all` for those that are installed.
+    Each engine runs in a process of its own; it has `seconds` for its start and for each run. The
+    files are only read: the copies without filters are in a temporary folder, which needs as much
+    space as the files.
 
-    If filters change the result in an engine, the `exit_code` of the report is 1. Raises UsageError (no such column or engine, no engine is
-    installed, a value that the column cannot hold), RefusedError (encrypted files, too little space), UnreadableError, WriteError.
+    If filters change the result in an engine, the `exit_code` of the report is 1. Raises UsageError
+    (no such column or engine, no engine is installed, a value that the column cannot hold),
+    RefusedError (encrypted files, too little space), UnreadableError, WriteError.
     """
     items = list(as_iterable(names))
     if len(items) == 1 and filesystem is None and isinstance(items[0], str | os.PathLike):
@@ -117,7 +123,8 @@ def run_on_selection(
     *,
     seconds: float = SECONDS,
 ) -> EngineRunsReport:
-    """Run the query as `run_engines` does, on the files of a selection; `names` are those that the user gave."""
+    """Run the query as `run_engines` does, on the files of a selection; `names` are those that the
+    user gave."""
     selection.ensure_stored((column,))
     is_whole = selection.table is not None and selection.where is None
     table = selection.table if is_whole else None
@@ -145,7 +152,8 @@ class _Files:
     without_column: list[str] = field(default_factory=list)
     """Those of the files that lack the column."""
     paths: list[str] = field(default_factory=list)
-    """The files with filters: links to those of the user or, for files that are not on this machine, copies."""
+    """The files with filters: links to those of the user or, for files that are not on this
+    machine, copies."""
     copies: list[str] = field(default_factory=list)
     """Copies without filters."""
     sizes: list[list[int]] = field(default_factory=list)
@@ -210,7 +218,8 @@ def _run(
 
 
 def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _Files:
-    """Read the footers and filters of all files, and make the copies. Files that lack the column are left out: they hold no value."""
+    """Read the footers and filters of all files, and make the copies. Files that lack the column
+    are left out: they hold no value."""
     files = _Files()
     missing: SbbfError | None = None
     for kind in (_ORIGINALS, _COPIES):
@@ -292,7 +301,8 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
 
 
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
-    """Return whether min and max or the dictionary exclude the value too, so that an engine may skip the row group without its filter."""
+    """Return whether min and max or the dictionary exclude the value too, so that an engine may
+    skip the row group without its filter."""
     (statistics,) = answers_by_statistics(file, number, question)
     dictionary = call_or_note(
         [], "dictionary", by_dictionary, file, number, question, question.candidates()
@@ -333,7 +343,10 @@ def _run_engine(
                 )
         if len(files.stored_paths) > 1:
             names = ", ".join(sorted(map(quote, files.stored_paths)))
-            reason = f"the files of the table store the column under different names ({names}), and the engine cannot read the table"
+            reason = (
+                "the files of the table store the column under different names "
+                f"({names}), and the engine cannot read the table"
+            )
             return EngineRun(engine.id, name, None, FAILED, reason=reason)
         request = replace(request, path=list(next(iter(files.stored_paths))))
         ask = partial(run_jobs, engine.driver, request, seconds=seconds)
@@ -346,7 +359,8 @@ def _run_engine(
 
 
 def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> list[Job]:
-    """Return the jobs for an engine that reads the table: on the table and on its copy, or twice on the table if it can ignore filters."""
+    """Return the jobs for an engine that reads the table: on the table and on its copy, or twice on
+    the table if it can ignore filters."""
     location = table.location
     if is_url(location):
         return []
@@ -407,20 +421,28 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
 
 
 def _explain_silence(files: _Files) -> str | None:
-    """Say why engines cannot show whether they use the filters, and what to query instead; None if filters exclude row groups."""
+    """Say why engines cannot show whether they use the filters, and what to query instead; None if
+    filters exclude row groups."""
     assert files.column is not None
     if any(files.excluded):
         return None
     num_row_groups = sum(map(len, files.sizes))
     if not files.filters:
-        return f"column {files.column.name} has no filters, so there is nothing to measure: add filters to it, or query another column"
+        return (
+            f"column {files.column.name} has no filters, so there is nothing to measure: "
+            "add filters to it, or query another column"
+        )
     remaining = num_row_groups - files.excluded_otherwise
     rest = (
         f"and the filters exclude none of these {remaining:,}: query a value that is not stored"
         if remaining
-        else "and here they leave none: query a value that is not stored, but between min and max of the row groups, or another column"
+        else "and here they leave none: query a value that is not stored, but between min "
+        "and max of the row groups, or another column"
     )
-    return f"whether an engine uses the filters shows on row groups that min and max leave, and dictionaries if it reads them, {rest}"
+    return (
+        "whether an engine uses the filters shows on row groups that min and max leave, "
+        f"and dictionaries if it reads them, {rest}"
+    )
 
 
 _NOTHING_EXCLUDED = "no row group is excluded by its filter alone"
@@ -435,7 +457,8 @@ def _describe_difference(with_filters: int, without: int) -> str:
 def _compare_counts(
     with_filters: dict[str, Any], without: dict[str, Any]
 ) -> tuple[bool | None, int | None]:
-    """Return whether the engine read less with filters, and how many row groups less; None for what its counts do not show."""
+    """Return whether the engine read less with filters, and how many row groups less; None for what
+    its counts do not show."""
     groups = with_filters["row_groups_read"], without["row_groups_read"]
     if groups[0] is not None and groups[1] is not None:
         return groups[0] < groups[1], groups[1] - groups[0]
@@ -465,7 +488,8 @@ def _try_zeroed_pages(
     answers: Answers,
     table: Table | None = None,
 ) -> EngineRun:
-    """Run the query of an engine without metrics again, with zeros in the pages that only filters exclude.
+    """Run the query of an engine without metrics again, with zeros in the pages that only filters
+    exclude.
 
     An engine that reads them fails, or returns other rows.
     """

@@ -1,4 +1,5 @@
-"""The index of a lake: which of its files may hold a value of a column, in one read, without opening any of them."""
+"""The index of a lake: which of its files may hold a value of a column, in one read, without
+opening any of them."""
 
 from __future__ import annotations
 

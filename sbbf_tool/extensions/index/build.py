@@ -1,8 +1,10 @@
-"""Building an index, and keeping it: new and changed files get a segment, and segments are merged when there are many.
+"""Building an index, and keeping it: new and changed files get a segment, and segments are merged
+when there are many.
 
-Segments have names that were never used, and `current.json` is replaced as the last step: a reader has the old index or the new one, and a
-process that is killed leaves files that nothing names. The next change removes them when they are old, since a reader may have opened the
-old `current.json` a moment ago.
+Segments have names that were never used, and `current.json` is replaced as the last step: a reader
+has the old index or the new one, and a process that is killed leaves files that nothing names. The
+next change removes them when they are old, since a reader may have opened the old `current.json` a
+moment ago.
 """
 
 from __future__ import annotations
@@ -74,10 +76,12 @@ _TypeAndBlocks = tuple[str, int]
 
 
 class IndexTarget:
-    """What an index is to be, or is: its folder, and what `current.json` states. Use as a context manager."""
+    """What an index is to be, or is: its folder, and what `current.json` states. Use as a context
+    manager."""
 
     def __init__(self, folder: str, new: Contents | None = None) -> None:
-        """Take what a new index is to state; without it the index exists, and is updated. Raises SbbfError."""
+        """Take what a new index is to state; without it the index exists, and is updated. Raises
+        SbbfError."""
         if places.is_url(folder):
             raise RefusedError(
                 "an index is written on this machine",
@@ -179,7 +183,8 @@ def begin_index(
     fpp: float | None,
     false_files: float | None,
 ) -> IndexTarget:
-    """Return a new index, of which nothing is written yet. Raises UsageError, and RefusedError if it exists."""
+    """Return a new index, of which nothing is written yet. Raises UsageError, and RefusedError if
+    it exists."""
     if fpp is not None:
         ensure_fpp(fpp)
     if false_files is not None and (fpp is not None or not false_files > 0):
@@ -202,10 +207,12 @@ def build_index(
     dry_run: bool = False,
     **run: Any,
 ) -> IndexReport:
-    """Index a column of all files of these paths, or of a table, in the new folder `index`, whose name ends with `.sbbfx`.
+    """Index a column of all files of these paths, or of a table, in the new folder `index`, whose
+    name ends with `.sbbfx`.
 
-    `where` selects partitions, and `fpp` is the highest FPP of a file; `false_files`, the number of files that a value leaves besides those
-    that have it, chooses it. The other options are `jobs`, `on`, `keys` and `max_page_bytes` of `sbbf_tool.run`. Raises SbbfError.
+    `where` selects partitions, and `fpp` is the highest FPP of a file; `false_files`, the number of
+    files that a value leaves besides those that have it, chooses it. The other options are `jobs`,
+    `on`, `keys` and `max_page_bytes` of `sbbf_tool.run`. Raises SbbfError.
     """
     target = begin_index(paths, column, index, where, fpp, false_files)
     return _run(target, run, false_files=false_files, dry_run=dry_run)
@@ -214,7 +221,8 @@ def build_index(
 def update_index(
     index: str, *, compact: bool = False, dry_run: bool = False, **run: Any
 ) -> IndexReport:
-    """Index the files that are new or have changed since; with `compact`, merge all segments. See `build_index` for other options."""
+    """Index the files that are new or have changed since; with `compact`, merge all segments. See
+    `build_index` for other options."""
     return _run(IndexTarget(os.fspath(index)), run, compact=compact, dry_run=dry_run)
 
 
@@ -239,9 +247,11 @@ def index_files(
     compact: bool = False,
     dry_run: bool = False,
 ) -> IndexReport:
-    """Index the new and changed files of a selection; `carry` runs the verb over files. Raises SbbfError.
+    """Index the new and changed files of a selection; `carry` runs the verb over files. Raises
+    SbbfError.
 
-    `false_files` is the number of files per key that the index is to leave besides those that have it; it chooses the FPP.
+    `false_files` is the number of files per key that the index is to leave besides those that have
+    it; it chooses the FPP.
     """
     if not dry_run:
         target.begin()
@@ -295,7 +305,8 @@ def index_files(
                     collected.add(of_path[row.path], report)
             else:
                 counts["failed"] += 1
-                # A folder that cannot be listed, or read, stands in the listing instead of its files.
+                # A folder that cannot be listed, or read, stands in the listing instead of its
+                # files.
                 is_complete = (
                     is_complete
                     and fingerprints.get(row.path) is not None
@@ -351,7 +362,8 @@ def index_files(
 def _mark_dead(
     target: IndexTarget, listed: set[bytes]
 ) -> tuple[list[SegmentEntry], set[bytes], int]:
-    """Return the segments, with the units of files that are not listed as dead; the files that they have, and how many are gone."""
+    """Return the segments, with the units of files that are not listed as dead; the files that they
+    have, and how many are gone."""
     segments, known, gone = list[SegmentEntry](), set[bytes](), set[bytes]()
     for entry in target.before.segments:
         with entry.open(target.folder) as segment:
@@ -415,7 +427,8 @@ class _Collected:
     def classes(
         self,
     ) -> Iterator[tuple[_TypeAndBlocks | None, int, Iterator[Unit], Iterator[bytes]]]:
-        """Yield each class with its number of units, the units, and the run of each block; last the units without filter, without key."""
+        """Yield each class with its number of units, the units, and the run of each block; last the
+        units without filter, without key."""
         for key in sorted(self._blocks):
             rows = self._rows[key]
             yield key, len(rows), iter(rows), _transpose(self._blocks[key], len(rows), key[1])

@@ -59,20 +59,23 @@ def command(
     $ sbbf index lake -c user_id -o lake.sbbfx
     $ sbbf index lake.sbbfx
 
-    `sbbf probe lake.sbbfx user_id 42` then answers as for the lake. The index has the filters of all files, ordered by block instead of by
-    file: one read tells which files may hold a value, and only these are opened. Filters are taken as they lie in the files. Files that
-    have none, or too weak ones for --fpp or --false-files, get new ones in the index, for which the column is read. Those are opened by
-    each query in which nothing may exclude a value, for example because the column is encrypted.
+    `sbbf probe lake.sbbfx user_id 42` then answers as for the lake. The index has the filters of
+    all files, ordered by block instead of by file: one read tells which files may hold a value, and
+    only these are opened. Filters are taken as they lie in the files. Files that have none, or too
+    weak ones for --fpp or --false-files, get new ones in the index, for which the column is read.
+    Those are opened by each query in which nothing may exclude a value, for example because the
+    column is encrypted.
 
-    `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since. A query before that lists the lake, and
-    opens such files itself, so that no value is missed.
+    `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since.
+    A query before that lists the lake, and opens such files itself, so that no value is missed.
     """
     from sbbf_tool.extensions.index.build import IndexTarget, begin_index, index_files
     from sbbf_tool.extensions.index.lake_index import selection_of
 
     if files.as_files:
         raise click.UsageError(
-            "the root of a table means its live files, also when the index is queried: leave out --as-files"
+            "the root of a table means its live files, also when the index is queried: leave out "
+            "--as-files"
         )
     if files.index is None:
         if column is None or output is None or compact:
@@ -88,7 +91,8 @@ def command(
         or files.where is not None
     ):
         raise click.UsageError(
-            "an index keeps its column, its files and its false-positive rate: give them to a new one"
+            "an index keeps its column, its files and its false-positive rate: give them to a "
+            "new one"
         )
     else:
         target = IndexTarget(files.arguments[0])
@@ -118,13 +122,20 @@ def command(
 
 def _show(page: Page, report: IndexReport) -> None:
     index, would = redact(report.index), "would be " if report.dry_run else ""
-    done = f"{format_count(report.files - report.failed_files, 'file')} {would}indexed by {report.column}; {report.new_files:,} new"
+    done = (
+        f"{format_count(report.files - report.failed_files, 'file')} {would}indexed by "
+        f"{report.column}; {report.new_files:,} new"
+    )
     gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
-    read = f"{page.bytes(report.filter_bytes)} of filters and {page.bytes(report.data_bytes)} of data {would}read"
+    read = (
+        f"{page.bytes(report.filter_bytes)} of filters and "
+        f"{page.bytes(report.data_bytes)} of data {would}read"
+    )
     page.say(f"{index}: {done}{gone}; {read}")
     if report.files_without_filter:
         page.say(
-            f"{format_count(report.files_without_filter, 'file')} may hold any value, and each query opens them:"
+            f"{format_count(report.files_without_filter, 'file')} may hold any value, and each "
+            "query opens them:"
         )
         page.say_all(f"  {reason}" for reason in report.reasons)
     if report.dry_run:
@@ -136,8 +147,10 @@ def _show(page: Page, report: IndexReport) -> None:
         (report.segments, "segment", "segments"),
     )
     page.say(
-        f"the index has {page.bytes(report.index_bytes)}: {', '.join(format_count(*each) for each in counts)}"
+        f"the index has {page.bytes(report.index_bytes)}: "
+        f"{', '.join(format_count(*each) for each in counts)}"
     )
     page.say(
-        f"a value that is in no file leaves {format_number(report.false_files)} files to open on average"
+        f"a value that is in no file leaves {format_number(report.false_files)} files to open on "
+        "average"
     )

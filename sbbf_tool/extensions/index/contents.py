@@ -1,4 +1,5 @@
-"""The contents of an index: `current.json`, which names its segments, and which each change replaces in one step."""
+"""The contents of an index: `current.json`, which names its segments, and which each change
+replaces in one step."""
 
 from __future__ import annotations
 
@@ -36,13 +37,16 @@ class SegmentEntry(Frozen):
     blocks_bytes: int
     files: int
     false_files: float
-    """Expected number of files that a key is not in and that the units of this segment do not exclude."""
+    """Expected number of files that a key is not in and that the units of this segment do not
+    exclude."""
     dead: str = ""
-    """The units of files that have changed or vanished since, as a bitmap in base64 after zlib; empty if there are none."""
+    """The units of files that have changed or vanished since, as a bitmap in base64 after zlib;
+    empty if there are none."""
 
     @cached_property
     def dead_units(self) -> bytes:
-        """A byte for each unit, 1 for a dead one; empty if there are none. It takes memory for units that `OpenSegment` has found."""
+        """A byte for each unit, 1 for a dead one; empty if there are none. It takes memory for
+        units that `OpenSegment` has found."""
         if not self.dead:
             return b""
         most = self.units // 8 + 1

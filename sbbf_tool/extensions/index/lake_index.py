@@ -1,7 +1,8 @@
-"""The index as a path: it stands for the files of its lake, and leaves out those that certainly hold none of the values of a query.
+"""The index as a path: it stands for the files of its lake, and leaves out those that certainly
+hold none of the values of a query.
 
-It only leaves out: a file that remains is opened and judged as without an index. So do files that are new, or that have changed since they
-were indexed, which the listing of the lake shows.
+It only leaves out: a file that remains is opened and judged as without an index. So do files that
+are new, or that have changed since they were indexed, which the listing of the lake shows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
 _ONE = b"\1"
 _FEW = 64
-"""Number of hashes up to which numpy is not needed, and all runs of a class are fetched concurrently."""
+"""Number of hashes up to which numpy is not needed, and all runs of a class are fetched
+concurrently."""
 
 
 def version_of(file: ListedFile) -> str:
@@ -52,7 +54,8 @@ def version_of(file: ListedFile) -> str:
 
 
 def fingerprint_of(file: ListedFile) -> bytes | None:
-    """Return the hash by which a file of a listing is found in the index; None if its listing does not state its length."""
+    """Return the hash by which a file of a listing is found in the index; None if its listing does
+    not state its length."""
     if file.bytes is None:
         return None
     parts = (os.fsencode(file.path), str(file.bytes).encode(), version_of(file).encode())
@@ -60,7 +63,8 @@ def fingerprint_of(file: ListedFile) -> bytes | None:
 
 
 def meaning_of(table: Table | None, column: str) -> str | None:
-    """Return what a table means by the name of a column: another column of the files has it when the table has renamed columns."""
+    """Return what a table means by the name of a column: another column of the files has it when
+    the table has renamed columns."""
     if table is None:
         return None
     names, path = table.columns, table.columns.path_of(column)
@@ -98,7 +102,8 @@ class LakeIndex:
     def narrow(
         self, files: Iterator[ListedFile], needs: Needs, table: Table | None
     ) -> Iterator[ListedFile]:
-        """Leave out the files that certainly hold none of the values. The first one stays if no other does: its report is the answer."""
+        """Leave out the files that certainly hold none of the values. The first one stays if no
+        other does: its report is the answer."""
         is_meant = (
             needs.columns[:1] == (self.contents.column,)
             and meaning_of(table, self.contents.column) == self.contents.meaning
@@ -125,7 +130,8 @@ class LakeIndex:
             yield first
 
     def _find_known(self, needs: Needs) -> Iterator[ListedFile]:
-        """Yield the indexed files that may hold one of the values, without a listing; one file if there is none."""
+        """Yield the indexed files that may hold one of the values, without a listing; one file if
+        there is none."""
         paths = list(self.find_paths(needs.values)) or list(islice(self._live_paths(), 1))
         self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
         yield from map(ListedFile, paths)
@@ -140,7 +146,8 @@ class LakeIndex:
                 yield from (path for unit, path in units if unit == first)
 
     def find_excluded(self, values: Sequence[object]) -> set[bytes]:
-        """Return the fingerprints of the files that hold none of the values. Raises UnreadableError for a damaged index."""
+        """Return the fingerprints of the files that hold none of the values. Raises UnreadableError
+        for a damaged index."""
         all_files, kept = set[bytes](), set[bytes]()
         with ExitStack() as stack:
             for entry in self.contents.segments:
@@ -151,7 +158,8 @@ class LakeIndex:
         return all_files - kept
 
     def find_paths(self, values: Sequence[object]) -> Iterator[str]:
-        """Yield the paths of the indexed files that may hold one of the values, as far as the index knows them; each once."""
+        """Yield the paths of the indexed files that may hold one of the values, as far as the index
+        knows them; each once."""
         seen = set[str]()
         for entry in self.contents.segments:
             with entry.open(self.folder) as segment:
@@ -171,12 +179,14 @@ def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
 def prune_index(
     index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True
 ) -> list[str]:
-    """Return the paths of the files of an index that may hold one of the values of its column, for pyarrow, Polars, pandas or DuckDB.
+    """Return the paths of the files of an index that may hold one of the values of its column, for
+    pyarrow, Polars, pandas or DuckDB.
 
         pyarrow.dataset.dataset(prune_index("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
 
-    The lake is listed, and files are returned that are new or have changed since they were indexed; without `listing`, only the index is
-    read, which knows nothing of them. Raises UsageError for another column, and UnreadableError for a damaged index.
+    The lake is listed, and files are returned that are new or have changed since they were indexed;
+    without `listing`, only the index is read, which knows nothing of them. Raises UsageError for
+    another column, and UnreadableError for a damaged index.
     """
     lake_index = LakeIndex(os.fspath(index))
     column = lake_index.contents.column
@@ -239,7 +249,8 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
 
 
 def _by_block(question: Question, group: UnitClass) -> list[tuple[int, list[int]]]:
-    """Return the places of the hashes of a question by the block that they select, in the order of the blocks."""
+    """Return the places of the hashes of a question by the block that they select, in the order of
+    the blocks."""
     hashes = question.row.hashes
 
     def block_of(place: int) -> int:
@@ -299,7 +310,8 @@ class _UnitTest:
         )
 
     def _query_many(self, by_block: Sequence[tuple[int, list[int]]]) -> None:
-        """Do the same by arrays, for hashes in thousands of blocks. It ends when no unit is left that a further hash could mark."""
+        """Do the same by arrays, for hashes in thousands of blocks. It ends when no unit is left
+        that a further hash could mark."""
         import numpy as np
 
         group, hashes, ordered = (

@@ -1,10 +1,13 @@
-"""A segment of an index: two Parquet files that never change, one with the units, one with the blocks of their filters.
+"""A segment of an index: two Parquet files that never change, one with the units, one with the
+blocks of their filters.
 
-A unit is the filter of a row group, or of several row groups of a file. Units whose columns have the same type, and whose filters have the
-same number of blocks, form a class. The file of blocks has a row group per class: block 0 of all its units, then block 1 of all, and so on,
-a page for each. A page header has a constant length, since its checksum takes five bytes whatever its value is, so the place of a page is
-computed, and one read returns what a key needs of a class. The file of units has the units of the first class, then of the next ones, and
-last those without filter, which may hold any value. `docs/reference/index-format.md` describes both to the byte.
+A unit is the filter of a row group, or of several row groups of a file. Units whose columns have
+the same type, and whose filters have the same number of blocks, form a class. The file of blocks
+has a row group per class: block 0 of all its units, then block 1 of all, and so on, a page for
+each. A page header has a constant length, since its checksum takes five bytes whatever its value
+is, so the place of a page is computed, and one read returns what a key needs of a class. The file
+of units has the units of the first class, then of the next ones, and last those without filter,
+which may hold any value. `docs/reference/index-format.md` describes both to the byte.
 """
 
 from __future__ import annotations
@@ -51,7 +54,8 @@ _UNITS_PER_ROW_GROUP = 4096
 _MOST_HEADER, _MOST_VALUE = 64, 1 << 16
 """Bytes of a page header, and of a value, on average over a page."""
 _LONGEST_CHECKSUM = -(2**31)
-"""The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a page header."""
+"""The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a
+page header."""
 _ITS_BYTES = b"\xff\xff\xff\xff\x0f"
 _TESTED_AT_ONCE = 1 << 16
 """Units among which the upper half of a hash can select each."""
@@ -97,7 +101,10 @@ _TYPES = {
 
 def damaged(message: str, file: str, place: str | None = None) -> UnreadableError:
     """Return the error of a damaged file of an index."""
-    hint = f"remove the folder {os.path.dirname(file) or 'of the index'}, then build it again with sbbf index"
+    hint = (
+        f"remove the folder {os.path.dirname(file) or 'of the index'}, then build it "
+        "again with sbbf index"
+    )
     return UnreadableError(f"the index is damaged: {message}", file=file, place=place, hint=hint)
 
 
@@ -105,7 +112,8 @@ class UnitClass(Frozen):
     """Units of one segment with the same type and number of blocks, and where their blocks are."""
 
     type: dict[str, Any]
-    """Type of the column as plain values; see `describe_type`. Empty for files without the column, in which it is null."""
+    """Type of the column as plain values; see `describe_type`. Empty for files without the column,
+    in which it is null."""
     blocks: int
     units: int
     offset: int
@@ -115,7 +123,8 @@ class UnitClass(Frozen):
 
     @cached_property
     def column(self) -> Column:
-        """The column as questions need it. Raises KeyError, TypeError and ValueError for a type that no column has."""
+        """The column as questions need it. Raises KeyError, TypeError and ValueError for a type
+        that no column has."""
         logical, reading = self.type["logical"], Reading(**self.type["reading"])
         kind, length = str(self.type["physical"]), int(self.type["length"])
         return Column(
@@ -143,17 +152,20 @@ def describe_type(column: Column) -> dict[str, Any]:
 
 
 def parts_of(units: int) -> Iterator[tuple[int, int]]:
-    """Yield, for each part of a run, its number of units, and the distance of the hashes that select them one after the other."""
+    """Yield, for each part of a run, its number of units, and the distance of the hashes that
+    select them one after the other."""
     for start in range(0, units, _TESTED_AT_ONCE):
         count = min(_TESTED_AT_ONCE, units - start)
         yield count, -(-(1 << 32) // count) << 32
 
 
 def find_units(run: memoryview, h: int, bases: Sequence[Any] | None = None) -> Iterator[bytes]:
-    """Yield, part by part, a byte for each block of a run: 1 if it has all bits of hash `h`, otherwise 0.
+    """Yield, part by part, a byte for each block of a run: 1 if it has all bits of hash `h`,
+    otherwise 0.
 
-    A run is itself the bytes of a filter. The upper half of a hash selects the block of a unit, and the lower half is that of `h`. `bases`
-    are the hashes of each part without lower half, as arrays of numpy, for many calls.
+    A run is itself the bytes of a filter. The upper half of a hash selects the block of a unit, and
+    the lower half is that of `h`. `bases` are the hashes of each part without lower half, as arrays
+    of numpy, for many calls.
     """
     start, low = 0, h & 0xFFFF_FFFF
     for number, (count, step) in enumerate(parts_of(len(run) // BLOCK_BYTES)):
@@ -165,7 +177,8 @@ def find_units(run: memoryview, h: int, bases: Sequence[Any] | None = None) -> I
 
 
 def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
-    """Build the header of a PLAIN page without levels. Its length depends on the first two numbers alone."""
+    """Build the header of a PLAIN page without levels. Its length depends on the first two numbers
+    alone."""
     header = build_struct(
         PageHeader(
             type=PageType.DATA_PAGE,
@@ -285,7 +298,8 @@ def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
 def write_blocks(
     stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[bytes]]]
 ) -> tuple[int, list[int]]:
-    """Write the file of blocks; for each class its number of blocks and of units, and the run of each block. Return length and offsets."""
+    """Write the file of blocks; for each class its number of blocks and of units, and the run of
+    each block. Return length and offsets."""
     file = _Columns(stream, [("block", _FIXED, BLOCK_BYTES)])
     offsets = []
     for blocks, units, runs in classes:
@@ -332,7 +346,8 @@ class OpenSegment:
     def __init__(
         self, path: str, units: int, classes: Sequence[UnitClass], lengths: tuple[int, int]
     ) -> None:
-        """`path` is that of the segment without the ends of its files' names, which have these lengths."""
+        """`path` is that of the segment without the ends of its files' names, which have these
+        lengths."""
         self.path, self.units, self.classes = path, units, classes
         self._lengths = lengths
         self._open = ExitStack()
@@ -369,13 +384,15 @@ class OpenSegment:
         return source
 
     def ensure_whole(self) -> None:
-        """Raise UnreadableError if the files are not of the lengths that the index states, before memory is taken for their units."""
+        """Raise UnreadableError if the files are not of the lengths that the index states, before
+        memory is taken for their units."""
         _, size = self._units.source, self._blocks.size
         if any(sum(self._place(group, group.blocks - 1)) > size for group in self.classes):
             raise damaged("a class is outside the file", self.path + BLOCKS)
 
     def run(self, group: UnitClass, block: int) -> memoryview:
-        """Read one block of all units of a class. Raises UnreadableError, if the bytes are not those that were written."""
+        """Read one block of all units of a class. Raises UnreadableError, if the bytes are not
+        those that were written."""
         return self._page(
             self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units
         )
@@ -403,7 +420,8 @@ class OpenSegment:
     def read_units(
         self, *names: str, only: Callable[[range], bool] = lambda rows: True
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the position of each unit with the values of these columns; only of row groups whose range of positions is wanted."""
+        """Yield the position of each unit with the values of these columns; only of row groups
+        whose range of positions is wanted."""
         file, start = self._units, 0
         indexes, kinds = [list(_KINDS).index(name) for name in names], list(_KINDS.values())
         wanted = []

@@ -1,7 +1,9 @@
-"""The units of one file: the filters of its row groups as they lie in the file, or built from its data.
+"""The units of one file: the filters of its row groups as they lie in the file, or built from its
+data.
 
-A filter is taken if a query would trust it (`file.filter_answers`); otherwise one is built from the column, as `add-filter` does. A file
-that may hold any value, for example because a key is missing, has no unit.
+A filter is taken if a query would trust it (`file.filter_answers`); otherwise one is built from the
+column, as `add-filter` does. A file that may hold any value, for example because a key is missing,
+has no unit.
 """
 
 from __future__ import annotations
@@ -75,8 +77,9 @@ class FileUnits(Frozen):
 class IndexUnits(ReadingVerb[FileUnits]):
     """Return the units of a file for an index of `column`.
 
-    With `fpp`, the FPPs of all units of the file add up to at most so much, about; without it, filters are taken as they lie in the file,
-    and new ones get the usual FPP. A dry run builds nothing.
+    With `fpp`, the FPPs of all units of the file add up to at most so much, about; without it,
+    filters are taken as they lie in the file, and new ones get the usual FPP. A dry run builds
+    nothing.
     """
 
     name = "index"
@@ -131,7 +134,8 @@ class IndexUnits(ReadingVerb[FileUnits]):
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
-    """Return the row groups that have values of the column. Raises SbbfError for a column chunk of which nothing may be excluded."""
+    """Return the row groups that have values of the column. Raises SbbfError for a column chunk of
+    which nothing may be excluded."""
     numbers = []
     for number in range(file.footer.num_row_groups):
         if file.is_encrypted(number, column):
@@ -144,11 +148,13 @@ def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
 
 
 def _ensure_usable(file: ParquetFile, column: Column) -> None:
-    """Raise UnreadableError if values of the column may be other ones for a reader than those that are hashed."""
+    """Raise UnreadableError if values of the column may be other ones for a reader than those that
+    are hashed."""
     keys = () if file.is_in_table else partition_values(f"{os.path.dirname(file.name)}/")
     if any(key.casefold() == column.path[0].casefold() for key in keys):
         raise UnreadableError(
-            "a folder states a value of the column, which readers may use in place of the stored ones"
+            "a folder states a value of the column, which readers may use in place of the stored "
+            "ones"
         )
     if reason := column.doubt or equals.uncertainty(file.footer, column):
         raise UnreadableError(reason)
@@ -204,7 +210,8 @@ class _Units:
         )
 
     def _stored(self, number: int) -> BloomFilter | None:
-        """Return the filter of a row group as it lies in the file; None if a query would not trust it, or if it is too weak."""
+        """Return the filter of a row group as it lies in the file; None if a query would not trust
+        it, or if it is too weak."""
         file = self._file
         try:
             stored = file.stored_filter(number, self._column)
@@ -225,7 +232,8 @@ class _Units:
         return bloom.fold_to_fpp(self._fpp) if bloom.fpp <= FPP_TOLERANCE * self._fpp else None
 
     def _new(self, number: int) -> BloomFilter | None:
-        """Build the filter of a row group from its data, and query it for every value; return None in a dry run."""
+        """Build the filter of a row group from its data, and query it for every value; return None
+        in a dry run."""
         from sbbf_tool.editing.build import HashMemory, build_filter, ensure_buildable, first_bytes
         from sbbf_tool.file.cross_check import CrossChecks
 
@@ -265,7 +273,8 @@ class _Units:
 
 
 def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
-    """Return one filter for all row groups, if it excludes as much as they do; without `fpp`, as much as all of them together."""
+    """Return one filter for all row groups, if it excludes as much as they do; without `fpp`, as
+    much as all of them together."""
     limit = sum(bloom.fpp for bloom in filters) if fpp is None else fpp
     least = min(bloom.num_bytes for bloom in filters)
     united = filters[0].fold_to_bytes(least)

@@ -1,6 +1,8 @@
-"""Rows of `spark.read.format("sbbf").option("index", "true")`: one per file of an index that may hold a value.
+"""Rows of `spark.read.format("sbbf").option("index", "true")`: one per file of an index that may
+hold a value.
 
-Each path is an index, and the option `where` is a condition on its column, such as `user_id IN (42, 43)`.
+Each path is an index, and the option `where` is a condition on its column, such as `user_id IN (42,
+43)`.
 """
 
 from __future__ import annotations

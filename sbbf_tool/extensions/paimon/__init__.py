@@ -1,4 +1,5 @@
-"""Apache Paimon's file index: inspect, query, build and verify its Bloom filters, and add them to existing tables.
+"""Apache Paimon's file index: inspect, query, build and verify its Bloom filters, and add them to
+existing tables.
 
 From bytes to commits; modules import only from the same line and lines above:
 
@@ -10,7 +11,8 @@ From bytes to commits; modules import only from the same line and lines above:
     data_file (arrow_columns)                                    values stored in data files
     commit_plan, publish                                         a commit that adds indexes to data files
 
-The verbs are in `verbs`, the commands in `commands`. No other module opens files or prints: callers pass the storage, as in `files`.
+The verbs are in `verbs`, the commands in `commands`. No other module opens files or prints: callers
+pass the storage, as in `files`.
 """
 
 from __future__ import annotations

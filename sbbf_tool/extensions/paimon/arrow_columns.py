@@ -1,12 +1,12 @@
 """Hashes of arrays of Arrow, and of the columns of Parquet and ORC data files, read with pyarrow.
 
-A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
-timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
-reader does.
+A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its
+precision. An ORC schema does not: all ORC timestamps have the same unit, so their Paimon type must
+be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC reader does.
 
-Paimon's Java code passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the time zone of the writing
-process, which pyarrow does not report. The protobuf fields that lead to the zone are read here (ORC specification v1, "Postscript",
-"Footer", "Stripe Footer").
+Paimon's Java code passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored
+shifted by the time zone of the writing process, which pyarrow does not report. The protobuf fields
+that lead to the zone are read here (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ _ORC_HINT = (
 def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of a Parquet file.
 
-    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the
+    file is broken or contradicts a type.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -82,7 +83,8 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
         file = parquet.ParquetFile(pa.BufferReader(data))
         types = resolve_types(file.schema_arrow, columns, orc=False)
         if any(file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))):
-            # pyarrow reads them as 64 bits of nanoseconds, in which times 584 years apart are the same.
+            # pyarrow reads them as 64 bits of nanoseconds, in which times 584 years apart are the
+            # same.
             tail = parse_tail(data[-TAIL_BYTES:], len(data))
             raw = without_int96(data[tail.start : tail.start + tail.length])
             metadata = parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
@@ -96,7 +98,8 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
-    """Hash the requested columns of an ORC file, as `hash_parquet` does; the type of a timestamp must be given."""
+    """Hash the requested columns of an ORC file, as `hash_parquet` does; the type of a timestamp
+    must be given."""
     import pyarrow as pa
     from pyarrow import orc
 
@@ -126,10 +129,12 @@ def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 def _check_time_zones(
     batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps depend on the time zone.
+    """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps
+    depend on the time zone.
 
-    Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process. Before 1901, time zones used local mean time,
-    which Java and ORC's C++ library compute differently.
+    Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process.
+    Before 1901, time zones used local mean time, which Java and ORC's C++ library compute
+    differently.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -143,7 +148,8 @@ def _check_time_zones(
                 data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS
             ):
                 raise UsageError(
-                    f"column {indexed}: the stored {data_type} depends on the time zone of its writer, which is not UTC"
+                    f"column {indexed}: the stored {data_type} depends on the time zone of its "
+                    "writer, which is not UTC"
                 )
         yield batch
 
@@ -173,9 +179,11 @@ def iterate_batches(
 def resolve_types(
     schema: pa.Schema, columns: ColumnTypes, *, orc: bool
 ) -> dict[IndexedColumn, DataType]:
-    """Return the types that determine the hashes of columns: those of the table or, without one, of the file.
+    """Return the types that determine the hashes of columns: those of the table or, without one, of
+    the file.
 
-    Raises UsageError for a column that the schema lacks, or whose type is unknown or has no hash in Paimon.
+    Raises UsageError for a column that the schema lacks, or whose type is unknown or has no hash in
+    Paimon.
     """
     types = {}
     for indexed, table_type in columns.items():
@@ -193,7 +201,8 @@ def resolve_types(
 
 
 def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
-    """Return the type of the values of a column (in a map, its item type). Raises UsageError if the schema lacks it."""
+    """Return the type of the values of a column (in a map, its item type). Raises UsageError if the
+    schema lacks it."""
     if schema.names.count(indexed.column) != 1:
         raise UsageError(
             f"there is no column {indexed.column!r}",
@@ -204,7 +213,8 @@ def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
         return stored
     if not _is_text_map(stored):
         raise UsageError(
-            f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}"
+            f"column {indexed.column} is not a map with text keys, so it has no entry "
+            f"{indexed.key!r}"
         )
     return stored.item_type
 
@@ -219,7 +229,8 @@ def _is_text_map(stored: pa.DataType) -> bool:
 
 
 def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
-    """Return the Paimon type that determines the hash of a stored column; None if the file does not determine the type."""
+    """Return the Paimon type that determines the hash of a stored column; None if the file does not
+    determine the type."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -252,7 +263,8 @@ def hash_values(
     *,
     padded: bool = False,
 ) -> HashBatch:
-    """Hash the values, without nulls, of these rows of a column. Raises UnreadableError if they contradict the type."""
+    """Hash the values, without nulls, of these rows of a column. Raises UnreadableError if they
+    contradict the type."""
     keys, distinct_values = _find_keys(values, data_type, indexed, padded=padded)
     return HashBatch(rows, max(0, rows - len(values)), hash_keys(keys), distinct_values, keys)
 
@@ -270,7 +282,8 @@ def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
 
 
 def read_int96(values: pa.Array) -> pa.Array:
-    """Return timestamps of 12 bytes in microseconds, rounded down. Paimon's Java code writes negative nanoseconds of a day before 1970."""
+    """Return timestamps of 12 bytes in microseconds, rounded down. Paimon's Java code writes
+    negative nanoseconds of a day before 1970."""
     import pyarrow as pa
 
     nanos_and_days = np.frombuffer(values.buffers()[1], [("nanos", "<i8"), ("day", "<i4")])[
@@ -283,7 +296,8 @@ def read_int96(values: pa.Array) -> pa.Array:
 def _find_keys(
     values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool
 ) -> tuple[Keys, Any]:
-    """Return the keys to hash and their values, without nulls; repeated text and binary values occur once."""
+    """Return the keys to hash and their values, without nulls; repeated text and binary values
+    occur once."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
@@ -311,7 +325,8 @@ def _find_keys(
 
 
 def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
-    """Return the 64-bit keys of values other than bytes; None if their stored form contradicts the type."""
+    """Return the 64-bit keys of values other than bytes; None if their stored form contradicts the
+    type."""
     import pyarrow as pa
 
     kind, stored = key_of(data_type), values.type
@@ -353,7 +368,8 @@ _MAX_STRIPES = 100_000
 
 
 def is_written_in_utc(data: bytes) -> bool:
-    """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot be read here."""
+    """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot
+    be read here."""
     try:
         zones = list(_read_zones(data))
     except (UnreadableError, IndexError, TypeError, AttributeError):  # also a field of another type
@@ -379,7 +395,8 @@ def _read_zones(data: bytes) -> Iterator[str]:
 
 
 def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its callers rely on their types."""
+    """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its
+    callers rely on their types."""
     at = 0
     while at < len(message):
         tag, at = read_varint(message, at)
@@ -397,7 +414,8 @@ def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _decompress(stream: bytes, compression: int) -> bytes:
-    """Decompress a stream of chunks. Three bytes precede each chunk: twice its length, plus one if the chunk is not compressed."""
+    """Decompress a stream of chunks. Three bytes precede each chunk: twice its length, plus one if
+    the chunk is not compressed."""
     if compression == _NONE:
         return stream
     parts: list[bytes] = []

@@ -1,10 +1,12 @@
-"""Paimon's Bloom filter, the body of a `bloom-filter` index (fileindex/bloomfilter/BloomFilterFileIndex.java).
+"""Paimon's Bloom filter, the body of a `bloom-filter` index
+(fileindex/bloomfilter/BloomFilterFileIndex.java).
 
     u32 big-endian   k, the number of hash functions
     bytes            the bits, lowest bit of each byte first; their number is 8 * (length - 4)
 
-A hash has 64 bits (see `fast_hash`); `bloom64_spec.positions` defines which bits it sets. This module does the same for many hashes at
-once with numpy, whose 32-bit arrays wrap as Java's `int` does.
+A hash has 64 bits (see `fast_hash`); `bloom64_spec.positions` defines which bits it sets. This
+module does the same for many hashes at once with numpy, whose 32-bit arrays wrap as Java's `int`
+does.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ KIND = "bloom-filter"
 """The index type of these bytes in a container."""
 
 MAX_PROBES = 4096
-"""Maximum number of bits that one query checks. Paimon's sizing never yields more than about 1,100 hash functions. If a filter has more
-hash functions than this limit, the answer is "maybe" unless one of the checked bits excludes the value."""
+"""Maximum number of bits that one query checks. Paimon's sizing never yields more than about 1,100
+hash functions. If a filter has more hash functions than this limit, the answer is "maybe" unless
+one of the checked bits excludes the value."""
 
 _MAX_BYTES = (1 << 31) // 8 - 1
 """Above this size, the number of bits does not fit Java's int."""
@@ -31,9 +34,11 @@ _CHUNK = 1 << 16
 
 
 class BloomFilter64:
-    """Bloom filter of `num_bits` bits and `k` hash functions. Inserting sets bits, so this object is not frozen.
+    """Bloom filter of `num_bits` bits and `k` hash functions. Inserting sets bits, so this object
+    is not frozen.
 
-    `k` is unsigned, as stored. `paimon_probes` is the number that Paimon's own reader derives from it.
+    `k` is unsigned, as stored. `paimon_probes` is the number that Paimon's own reader derives from
+    it.
     """
 
     __slots__ = ("bits", "k")
@@ -43,7 +48,8 @@ class BloomFilter64:
             raise UnreadableError("the filter has no bits")
         if bits.size > _MAX_BYTES:
             raise UnreadableError(
-                f"a filter of {bits.size} bytes is too large: its number of bits does not fit in a Java int"
+                f"a filter of {bits.size} bytes is too large: its number of bits does not fit in "
+                "a Java int"
             )
         if not 0 <= k < 1 << 32:
             raise UsageError(f"k must fit in 32 bits, not {k}")
@@ -52,7 +58,8 @@ class BloomFilter64:
 
     @classmethod
     def for_items(cls, items: int, fpp: float) -> BloomFilter64:
-        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError if Paimon throws an exception."""
+        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError if
+        Paimon throws an exception."""
         num_bits, k = compute_sizing(items, fpp)
         return cls(np.zeros(num_bits // 8, np.uint8), k)
 
@@ -62,9 +69,11 @@ class BloomFilter64:
 
     @property
     def paimon_probes(self) -> int:
-        """Number of bits that Paimon's Java reader checks: it adds up the four bytes of k as *signed* bytes.
+        """Number of bits that Paimon's Java reader checks: it adds up the four bytes of k as
+        *signed* bytes.
 
-        The number equals `k` below 128, is 0 for 128..255 (so that such a filter never skips a file), and is less than `k` above 255.
+        The number equals `k` below 128, is 0 for 128..255 (so that such a filter never skips a
+        file), and is less than `k` above 255.
         """
         b0, b1, b2, b3 = (byte - 256 if byte > 127 else byte for byte in self.k.to_bytes(4, "big"))
         return max(0, to_int32((b0 << 24) + (b1 << 16) + (b2 << 8) + b3))
@@ -82,7 +91,8 @@ class BloomFilter64:
                 np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
-        """Return for each hash whether the filter may hold it. Checks `probes` bits (default `k`), at most `MAX_PROBES`."""
+        """Return for each hash whether the filter may hold it. Checks `probes` bits (default `k`),
+        at most `MAX_PROBES`."""
         rounds = min(self.k if probes is None else probes, MAX_PROBES)
         answers = np.ones(len(hashes), np.bool_)
         for start in range(0, len(hashes), _CHUNK):
@@ -117,7 +127,8 @@ class BloomFilter64:
 
     @property
     def estimated_ndv(self) -> float | None:
-        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None if it is unknown (full, or k = 0)."""
+        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None if
+        it is unknown (full, or k = 0)."""
         fill = self.fill_ratio
         if fill == 1 or not self.k:
             return None
@@ -131,10 +142,12 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 def parse_bloom64(body: bytes) -> BloomFilter64:
-    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer than 5 bytes."""
+    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for
+    fewer than 5 bytes."""
     if len(body) < 5:
         raise UnreadableError(
-            f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 for the bits"
+            f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 "
+            "for the bits"
         )
     return BloomFilter64(
         np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big")

@@ -1,8 +1,11 @@
-"""Paimon's filter, its size and its integer hash in plain ints: slow and simple, as the reference in the tests of every fast kernel.
+"""Paimon's filter, its size and its integer hash in plain ints: slow and simple, as the reference
+in the tests of every fast kernel.
 
-Transcribed from utils/BloomFilter64.java and fileindex/bloomfilter/FastHash.java. The arithmetic is Java's: `int` and `long` wrap around,
-casting a double to `int` truncates and saturates, and `%` takes the sign of the dividend. At an fpp of one in a million, ten million items
-therefore work, but a hundred million give a negative array size; an `fpp` below zero becomes NaN and gives the smallest filter.
+Transcribed from utils/BloomFilter64.java and fileindex/bloomfilter/FastHash.java. The arithmetic is
+Java's: `int` and `long` wrap around, casting a double to `int` truncates and saturates, and `%`
+takes the sign of the dividend. At an fpp of one in a million, ten million items therefore work, but
+a hundred million give a negative array size; an `fpp` below zero becomes NaN and gives the smallest
+filter.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ def to_int64(value: int) -> int:
 
 
 def wang_hash(key: int) -> int:
-    """Compute FastHash.getLongHash: Thomas Wang's 64-bit mix of a signed long, as an unsigned number. Right shifts keep the sign."""
+    """Compute FastHash.getLongHash: Thomas Wang's 64-bit mix of a signed long, as an unsigned
+    number. Right shifts keep the sign."""
     key = to_int64(~key + (key << 21))
     key = key ^ (key >> 24)
     key = to_int64(key + (key << 3) + (key << 8))
@@ -40,7 +44,8 @@ def wang_hash(key: int) -> int:
 
 
 def positions(hash64: int, num_hash_functions: int, num_bits: int) -> Iterator[int]:
-    """Yield the bits of a hash: `h1 + i * h2` for i = 1..k in 32-bit arithmetic, inverted when negative, modulo `num_bits`."""
+    """Yield the bits of a hash: `h1 + i * h2` for i = 1..k in 32-bit arithmetic, inverted when
+    negative, modulo `num_bits`."""
     h1 = to_int32(hash64)
     h2 = to_int32(hash64 >> 32)
     for i in range(1, num_hash_functions + 1):
@@ -64,7 +69,8 @@ def contains(bits: bytes | bytearray, num_hash_functions: int, hash64: int) -> b
 
 
 DEFAULT_ITEMS = 1_000_000
-"""Paimon's default for `file-index.bloom-filter.<column>.items`: 599,067 bytes of bits per data file."""
+"""Paimon's default for `file-index.bloom-filter.<column>.items`: 599,067 bytes of bits per data
+file."""
 DEFAULT_FPP = 0.1
 """Paimon's default for `file-index.bloom-filter.<column>.fpp`."""
 
@@ -73,9 +79,11 @@ _LONG_MAX = (1 << 63) - 1
 
 
 def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
-    """Compute the bits (a multiple of 8) and hash functions (at least 1) that Paimon gives a filter for `items` expected distinct values.
+    """Compute the bits (a multiple of 8) and hash functions (at least 1) that Paimon gives a filter
+    for `items` expected distinct values.
 
-    Raises UsageError if Paimon's own constructor throws an exception: the size overflows, or the numbers are invalid.
+    Raises UsageError if Paimon's own constructor throws an exception: the size overflows, or the
+    numbers are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
         raise UsageError(f"items must fit in a 64-bit integer, not {items}")
@@ -85,7 +93,10 @@ def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
         raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8))
     )  # a multiple of 8 grows by 8, as in Paimon
     if num_bits < 0:
-        message = f"the filter size that Paimon computes for {items} items at fpp {fpp!r} overflows or is negative"
+        message = (
+            f"the filter size that Paimon computes for {items} items at fpp {fpp!r} "
+            "overflows or is negative"
+        )
         raise UsageError(message, hint="use fewer items or a larger fpp")
     per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
     return num_bits, max(1, to_int32(_round(per_item * ln2)))
@@ -99,7 +110,8 @@ def _log(value: float) -> float:
 
 
 def _int_of(value: float) -> int:
-    """Cast as Java's `(int) double`: NaN becomes 0, the fraction is truncated, values out of range are clamped."""
+    """Cast as Java's `(int) double`: NaN becomes 0, the fraction is truncated, values out of range
+    are clamped."""
     if math.isnan(value):
         return 0
     return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))

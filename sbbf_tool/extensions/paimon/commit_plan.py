@@ -1,14 +1,19 @@
-"""Plan of the commit that changes the indexes of existing data files: the files to write and their bytes.
+"""Plan of the commit that changes the indexes of existing data files: the files to write and their
+bytes.
 
-Like Paimon's `rewrite_file_index`, the commit deletes the entry of each data file and adds it again with its new index, or without one. It
-consists of a new manifest with these pairs of entries, a delta manifest list that names the manifest, a base manifest list with all
-manifests of the previous snapshot, and a snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest
-they come from, so that every field keeps its value. The index manifest, statistics, row ids and watermark of the previous snapshot are
-kept. A table with fields that are unknown to this tool is refused, because a new index might make these fields wrong.
+Like Paimon's `rewrite_file_index`, the commit deletes the entry of each data file and adds it again
+with its new index, or without one. It consists of a new manifest with these pairs of entries, a
+delta manifest list that names the manifest, a base manifest list with all manifests of the previous
+snapshot, and a snapshot of kind COMPACT with the same rows. Entries are written with the schema of
+the manifest they come from, so that every field keeps its value. The index manifest, statistics,
+row ids and watermark of the previous snapshot are kept. A table with fields that are unknown to
+this tool is refused, because a new index might make these fields wrong.
 
-Paimon expects that each entry is added once and deleted once: since 1.0 its scan ignores every added entry that any manifest deletes
-(manifest/FileEntry.java `readDeletedEntries`). A data file that loses its index, or gets one that it had before, has the same entry as
-then. The manifests with the former entries are therefore rewritten without them in the new base list, as when Paimon merges manifests.
+Paimon expects that each entry is added once and deleted once: since 1.0 its scan ignores every
+added entry that any manifest deletes (manifest/FileEntry.java `readDeletedEntries`). A data file
+that loses its index, or gets one that it had before, has the same entry as then. The manifests with
+the former entries are therefore rewritten without them in the new base list, as when Paimon merges
+manifests.
 """
 
 from __future__ import annotations
@@ -75,7 +80,8 @@ KNOWN_FILE_FIELDS = frozenset(
         ),
     )
 )
-"""Every field of the metadata of a data file in Paimon 0.8 to 2.1. A newer field might be wrong after an index is added."""
+"""Every field of the metadata of a data file in Paimon 0.8 to 2.1. A newer field might be wrong
+after an index is added."""
 
 SNAPSHOT_VERSION = 3
 _ENTRIES_PER_MANIFEST = 5_000
@@ -84,7 +90,8 @@ _BATCH_COMMIT = (1 << 63) - 1
 
 
 class IndexChange(Frozen):
-    """The new index of a data file, to be stored in the manifest or in a file; its present indexes are no longer referred to."""
+    """The new index of a data file, to be stored in the manifest or in a file; its present indexes
+    are no longer referred to."""
 
     entry: ManifestEntry
     """The present entry of the data file in the table."""
@@ -95,7 +102,8 @@ class IndexChange(Frozen):
 
     @property
     def place(self) -> tuple[str, str | None, int]:
-        """Where the index will be, its path if it is a file, and its bytes, as reports state them."""
+        """Where the index will be, its path if it is a file, and its bytes, as reports state
+        them."""
         return (
             NONE if self.container is None else FILE if self.path else EMBEDDED,
             self.path,
@@ -113,7 +121,8 @@ class CommitPlan(Frozen):
 
 
 def check_publishable(table: PaimonTable) -> None:
-    """Raise RefusedError, before any index is built, if `plan_commit` would refuse the table regardless of the data files."""
+    """Raise RefusedError, before any index is built, if `plan_commit` would refuse the table
+    regardless of the data files."""
     if table.snapshot is None:
         return
     _check_snapshot(table.snapshot, table.path)
@@ -131,9 +140,11 @@ def plan_commit(
     now_millis: int,
     unique: str,
 ) -> CommitPlan:
-    """Plan the files that change these indexes in the snapshot of the table. The names of the files contain `unique`.
+    """Plan the files that change these indexes in the snapshot of the table. The names of the files
+    contain `unique`.
 
-    Raises RefusedError for fields of a Paimon version that this tool does not support, and for manifests that are not Avro.
+    Raises RefusedError for fields of a Paimon version that this tool does not support, and for
+    manifests that are not Avro.
     """
     _check_snapshot(snapshot, table.path)
     try:
@@ -191,7 +202,8 @@ def _forget_entries(
     base: Sequence[dict[str, Any]],
     add_manifest: Callable[[AvroHeader, Entries], dict[str, Any]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of the base list, whose manifests lack entries that were deleted and are added again."""
+    """Yield the records of the base list, whose manifests lack entries that were deleted and are
+    added again."""
     deleted = {entry.identity for entry in table.entries() if entry.kind == DELETE} & identities
     for list_record in base:
         path = table.manifest_path(list_record["_FILE_NAME"])
@@ -214,7 +226,8 @@ def _check_outcome(
     base: Sequence[dict[str, Any]],
     manifests: Mapping[str, bytes],
 ) -> None:
-    """Check, by reading the manifests of the commit as Paimon does, that the data files are the same, and only the changed ones differ.
+    """Check, by reading the manifests of the commit as Paimon does, that the data files are the
+    same, and only the changed ones differ.
 
     Raises RefusedError otherwise.
     """
@@ -247,7 +260,8 @@ def _check_snapshot(snapshot: PaimonSnapshot, path: str) -> None:
     version = snapshot.record.get("version")
     if version != SNAPSHOT_VERSION:
         raise RefusedError(
-            f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is supported",
+            f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is "
+            "supported",
             file=path,
         )
 
@@ -255,7 +269,8 @@ def _check_snapshot(snapshot: PaimonSnapshot, path: str) -> None:
 def _build_snapshot_record(
     snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str
 ) -> dict[str, Any]:
-    """Build the fields of the next snapshot: the fields of the previous one, except for fields that every commit sets."""
+    """Build the fields of the next snapshot: the fields of the previous one, except for fields that
+    every commit sets."""
     before = snapshot.record
     record = {
         name: value
@@ -286,7 +301,8 @@ def _build_snapshot_record(
 def _rewrite_manifests(
     table: PaimonTable, changes: Sequence[IndexChange]
 ) -> Iterator[tuple[AvroHeader, Entries]]:
-    """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
+    """Yield new manifests, each with the schema of the manifests its entries come from, so that
+    every field keeps its value."""
     changes_by_identity = {change.entry.identity: change for change in changes}
     groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
     for name in table.manifest_names():
@@ -312,7 +328,8 @@ def _rewrite_manifests(
 def _take_changes(
     data: bytes, changes: dict[Identity, IndexChange]
 ) -> tuple[list[IndexChange], AvroHeader | None]:
-    """Remove the changes of data files in a manifest from `changes`; return them and the manifest's header (None without them)."""
+    """Remove the changes of data files in a manifest from `changes`; return them and the manifest's
+    header (None without them)."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
     matches = [
         changes.pop(identity) for identity in dict.fromkeys(identities) if identity in changes
@@ -321,7 +338,8 @@ def _take_changes(
 
 
 def _build_entry(kind: int, change: IndexChange) -> dict[str, Any]:
-    """Build the record that deletes an entry (unchanged), or the record that adds the entry with its new index."""
+    """Build the record that deletes an entry (unchanged), or the record that adds the entry with
+    its new index."""
     record = {**change.entry.record, "_KIND": kind}
     if kind == ADD:
         old = change.entry.file
@@ -363,7 +381,8 @@ def _check_fields(header: AvroHeader, path: str) -> None:
 def _read_manifest_lists(
     table: PaimonTable, snapshot: PaimonSnapshot
 ) -> tuple[AvroHeader, list[dict[str, Any]]]:
-    """Return the header with the newer schema of the two manifest lists, which fits all records, and the records of both lists."""
+    """Return the header with the newer schema of the two manifest lists, which fits all records,
+    and the records of both lists."""
     paths = map(table.manifest_path, snapshot.manifest_lists)
     lists = [
         parse_file(

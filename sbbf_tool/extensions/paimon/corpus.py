@@ -1,6 +1,8 @@
-"""Tables of Apache Paimon with Bloom filters in their file indexes: the types that Paimon hashes, both places of an index, damaged ones.
+"""Tables of Apache Paimon with Bloom filters in their file indexes: the types that Paimon hashes,
+both places of an index, damaged ones.
 
-Each table has one snapshot with one data file of one column. The layout is that of Paimon 1.0; the Avro files have no compression.
+Each table has one snapshot with one data file of one column. The layout is that of Paimon 1.0; the
+Avro files have no compression.
 """
 
 from __future__ import annotations
@@ -203,7 +205,8 @@ def _text(kind: Kind, plain: bytes) -> str:
 
 
 def _hash(kind: Kind, plain: bytes) -> int:
-    """Compute Paimon's hash (FastHash.java): XXH64 of bytes, Wang's mix of the sign-extended integer or bits."""
+    """Compute Paimon's hash (FastHash.java): XXH64 of bytes, Wang's mix of the sign-extended
+    integer or bits."""
     if kind.physical == "BYTE_ARRAY":
         return spec.xxh64(plain)
     return bloom64_spec.wang_hash(int.from_bytes(plain, "little", signed=True))
@@ -301,7 +304,8 @@ def avro_header(fields: Mapping[str, object], codec: str = "null") -> AvroHeader
 
 
 def describe_file(name: str, size: int, rows: int, **fields: object) -> dict[str, object]:
-    """Return the `_FILE` of a manifest entry, for a file without keys; `fields` are those with other values than 0 or null."""
+    """Return the `_FILE` of a manifest entry, for a file without keys; `fields` are those with
+    other values than 0 or null."""
     numbers = ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL")
     return {
         **dict.fromkeys(FILE_FIELDS),

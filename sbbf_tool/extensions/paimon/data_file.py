@@ -1,10 +1,13 @@
-"""Hashes of the columns of a data file in Parquet, ORC or Avro. The format follows from the suffix of the name, as in Paimon.
+"""Hashes of the columns of a data file in Parquet, ORC or Avro. The format follows from the suffix
+of the name, as in Paimon.
 
-The page sizes that a Parquet file states are checked before pyarrow decodes the pages, and Avro blocks have their own limit (`avro.file`).
-ORC is not checked: pyarrow decodes a whole stripe and does not state its size.
+The page sizes that a Parquet file states are checked before pyarrow decodes the pages, and Avro
+blocks have their own limit (`avro.file`). ORC is not checked: pyarrow decodes a whole stripe and
+does not state its size.
 
-The columns of Avro files (format/avro/AvroSchemaConverter.java) become arrays of Arrow. Their text is hashed as stored, even if it is not
-UTF-8. A map with text keys is stored as an Avro map; entries of other maps cannot be indexed.
+The columns of Avro files (format/avro/AvroSchemaConverter.java) become arrays of Arrow. Their text
+is hashed as stored, even if it is not UTF-8. A map with text keys is stored as an Avro map; entries
+of other maps cannot be indexed.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _BATCH_ROWS = 1 << 14
 def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of an Avro file.
 
-    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the
+    file is broken or contradicts a type.
     """
     import pyarrow as pa
 
@@ -53,7 +57,8 @@ def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 
 
 def _arrow_type(schema: Schema) -> pa.DataType:
-    """Return the Arrow type of an Avro type; null for one that no Paimon type with a hash is stored as."""
+    """Return the Arrow type of an Avro type; null for one that no Paimon type with a hash is stored
+    as."""
     import pyarrow as pa
 
     schema = without_null(schema)
@@ -117,8 +122,9 @@ def hash_columns(
 ) -> ColumnHashes:
     """Open a data file, whose name states its format, to hash the requested columns.
 
-    Raises UsageError for an unsupported format, a column that does not exist, and a type without a hash in Paimon; UnreadableError if the
-    file is broken or contradicts the type of a column (also while `batches` is read); OversizedPageError.
+    Raises UsageError for an unsupported format, a column that does not exist, and a type without a
+    hash in Paimon; UnreadableError if the file is broken or contradicts the type of a column (also
+    while `batches` is read); OversizedPageError.
     """
     suffix = name.rpartition(".")[2].lower()
     if suffix not in _READERS:

@@ -1,18 +1,23 @@
 """Paimon's hash of a value, by type (fileindex/bloomfilter/FastHash.java).
 
-| type                             | key                                                                          | hash     |
+| type                             | key
+             | hash     |
 |----------------------------------|------------------------------------------------------------------------------|----------|
-| CHAR VARCHAR STRING              | the UTF-8 bytes as stored                                                    | XXH64    |
-| BINARY VARBINARY BYTES           | the bytes                                                                    | XXH64    |
-| TINYINT SMALLINT INT BIGINT      | the value as a 64-bit integer                                                | Wang     |
-| DATE                             | days since 1970-01-01                                                        | Wang     |
-| TIME                             | milliseconds of the day, at every precision                                  | Wang     |
-| TIMESTAMP, TIMESTAMP_LTZ         | milliseconds up to precision 3, microseconds from 4 on, both rounded down    | Wang     |
-| FLOAT DOUBLE                     | the IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     |
-| MAP, for the entry `column[key]` | the key of the map's value type                                              |          |
+| CHAR VARCHAR STRING              | the UTF-8 bytes as stored
+             | XXH64    | | BINARY VARBINARY BYTES           | the bytes
+                                       | XXH64    | | TINYINT SMALLINT INT BIGINT      | the value
+as a 64-bit integer                                                | Wang     | | DATE
+              | days since 1970-01-01                                                        | Wang
+   | | TIME                             | milliseconds of the day, at every precision
+                  | Wang     | | TIMESTAMP, TIMESTAMP_LTZ         | milliseconds up to precision 3,
+microseconds from 4 on, both rounded down    | Wang     | | FLOAT DOUBLE                     | the
+IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     | | MAP, for the
+entry `column[key]` | the key of the map's value type                                              |
+         |
 
-Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, and therefore no filter. The two zeros have
-different bits, and therefore different hashes. Nulls are not hashed. XXH64 uses seed 0.
+Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, and
+therefore no filter. The two zeros have different bits, and therefore different hashes. Nulls are
+not hashed. XXH64 uses seed 0.
 """
 
 from __future__ import annotations
@@ -60,7 +65,8 @@ _KEYS = {
 
 
 def key_of(data_type: DataType) -> HashForm | None:
-    """Return the form in which a value of this type is hashed; None if Paimon has no hash for the type."""
+    """Return the form in which a value of this type is hashed; None if Paimon has no hash for the
+    type."""
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return HashForm.MILLIS if data_type.precision <= 3 else HashForm.MICROS
     return _KEYS.get(data_type.root)
@@ -72,7 +78,8 @@ def hash_bytes(values: Iterable[bytes]) -> Hashes:
 
 
 def hash_longs(keys: Longs) -> Hashes:
-    """Compute Thomas Wang's mix of each 64-bit key, as uint64: `bloom64_spec.wang_hash` for many keys. Right shifts keep the sign."""
+    """Compute Thomas Wang's mix of each 64-bit key, as uint64: `bloom64_spec.wang_hash` for many
+    keys. Right shifts keep the sign."""
     key = ~keys + (keys << 21)
     key ^= key >> 24
     key = key + (key << 3) + (key << 8)
@@ -103,7 +110,8 @@ def double_keys(values: NDArray[np.float64]) -> Longs:
 
 
 def timestamp_keys(counts: Longs, per_second: int, key: HashForm) -> Longs:
-    """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of `key`, MILLIS or MICROS, rounding down."""
+    """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of
+    `key`, MILLIS or MICROS, rounding down."""
     target_per_second = 1000 if key is HashForm.MILLIS else 1_000_000
     return (
         counts * (target_per_second // per_second)
@@ -113,7 +121,8 @@ def timestamp_keys(counts: Longs, per_second: int, key: HashForm) -> Longs:
 
 
 ColumnTypes = Mapping[IndexedColumn, DataType | None]
-"""The requested columns, each with the type of its values (for an entry of a map, the map's value type), or None if the type is unknown."""
+"""The requested columns, each with the type of its values (for an entry of a map, the map's value
+type), or None if the type is unknown."""
 
 
 class HashBatch(Frozen):
@@ -123,7 +132,8 @@ class HashBatch(Frozen):
     nulls: int
     """Rows without a value: null, or a map without the key."""
     hashes: Hashes
-    """The hashes of the values that are not null; a repeated value may occur once or several times."""
+    """The hashes of the values that are not null; a repeated value may occur once or several
+    times."""
     values: Sequence[Any]
     """The hashed values, in the same order, as the reader of the format returns them."""
     keys: Keys

@@ -1,6 +1,7 @@
 """Protocols through which this package reads and writes files; callers pass an implementation.
 
-A path is a string with slashes, in the form that the implementation uses: a local path, or the address of an object in a bucket.
+A path is a string with slashes, in the form that the implementation uses: a local path, or the
+address of an object in a bucket.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from sbbf_tool.storage.system_calls import reason_of
 T = TypeVar("T")
 
 LARGEST_METADATA = (1 << 31) - 1
-"""In bytes: offsets in a container are Java ints, and so are the lengths of the arrays into which Paimon reads its other files."""
+"""In bytes: offsets in a container are Java ints, and so are the lengths of the arrays into which
+Paimon reads its other files."""
 
 
 class FileIO(CreatingFiles, Protocol):
-    """Storage of tables: it can create a file atomically, and durably, and only if the file does not exist."""
+    """Storage of tables: it can create a file atomically, and durably, and only if the file does
+    not exist."""
 
     def list(self, directory: str) -> Sequence[str]:
         """List the names in a directory, in any order; empty if there is no such directory."""
 
     def resolve(self, path: str) -> str:
-        """Return the canonical path: absolute, with links followed, whether or not the file exists."""
+        """Return the canonical path: absolute, with links followed, whether or not the file
+        exists."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file atomically, replacing an existing one."""
@@ -38,7 +42,8 @@ def parse_file(files: FileIO, path: str, parse: Callable[[bytes], T]) -> T:
 
 
 def list_names(files: FileIO, directory: str) -> Sequence[str]:
-    """List the names in a directory; empty if it does not exist. Raises UnreadableError, with the path, if listing fails."""
+    """List the names in a directory; empty if it does not exist. Raises UnreadableError, with the
+    path, if listing fails."""
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:
@@ -66,7 +71,8 @@ class OutsideError(UnreadableError):
 
 
 class ConfinedFiles:
-    """Files of one table, below `root` after links are followed, since a manifest can name any file that this process may read or write.
+    """Files of one table, below `root` after links are followed, since a manifest can name any file
+    that this process may read or write.
 
     Other files can be read only with `allow_outside`, and never written.
     """
@@ -119,7 +125,8 @@ class ConfinedFiles:
             raise OutsideError(path, place)
 
     def _ensure_writable(self, path: str) -> None:
-        # The last component is not resolved: `create` fails on a link of that name, and `replace` replaces the link.
+        # The last component is not resolved: `create` fails on a link of that name, and `replace`
+        # replaces the link.
         place = self.find_outside_place(parent(path))
         if place is not None:
             raise RefusedError(

@@ -1,4 +1,5 @@
-"""The container of a file index (fileindex/FileIndexFormat.java): a `.index` file, and the same bytes inside a manifest.
+"""The container of a file index (fileindex/FileIndexFormat.java): a `.index` file, and the same
+bytes inside a manifest.
 
 Everything is big-endian.
 
@@ -14,8 +15,9 @@ Everything is big-endian.
     i32  redundant length, and that many redundant bytes (none so far)
     body                                 the bytes of the indexes
 
-Like Paimon's reader, this module takes the end of the head from the head length and ignores the redundant part. Unknown kinds are kept.
-As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of the same kind, the last one is used.
+Like Paimon's reader, this module takes the end of the head from the head length and ignores the
+redundant part. Unknown kinds are kept. As in Paimon, a column that occurs twice has the indexes of
+both occurrences; of two indexes of the same kind, the last one is used.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ MAX_BYTES = 0xFFFF
 
 
 def build_utf(text: str) -> bytes:
-    """Build a name in Java's modified UTF-8, preceded by its number of bytes. Raises UsageError for more than 65,535 bytes.
+    """Build a name in Java's modified UTF-8, preceded by its number of bytes. Raises UsageError for
+    more than 65,535 bytes.
 
     NUL takes two bytes (c0 80), and a character above U+FFFF is two surrogates of three bytes each.
     """
@@ -44,9 +47,11 @@ def build_utf(text: str) -> bytes:
 
 
 def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
-    """Parse the name at `start`; return it and the offset after it. Reads no byte at or after `end`.
+    """Parse the name at `start`; return it and the offset after it. Reads no byte at or after
+    `end`.
 
-    Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same bytes (so that names round-trip).
+    Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same
+    bytes (so that names round-trip).
     """
     if start + 2 > end:
         raise UnreadableError("the length of a name is truncated", place=f"offset {start}")
@@ -96,7 +101,8 @@ Bodies = Mapping[str, Mapping[str, bytes | None]]
 
 
 class Container(Frozen):
-    """Container as stored, and its indexes as Paimon finds them: column -> kind -> the last entry of that kind.
+    """Container as stored, and its indexes as Paimon finds them: column -> kind -> the last entry
+    of that kind.
 
     A column has the name that it has in the schema of the data file.
     """
@@ -122,8 +128,9 @@ class Container(Frozen):
 def build_container(indexes: Bodies) -> bytes:
     """Build the bytes of a container with these indexes, in the given order and without gaps.
 
-    For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the order of a Java HashMap. Raises
-    UsageError for a name of more than 65,535 bytes or a container of more than 2 GiB.
+    For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the
+    order of a Java HashMap. Raises UsageError for a name of more than 65,535 bytes or a container
+    of more than 2 GiB.
     """
     sizes = (
         len(build_utf(name)) + _I32.size + sum(len(build_utf(kind)) + _SPAN.size for kind in kinds)
@@ -149,8 +156,8 @@ def build_container(indexes: Bodies) -> bytes:
 def parse_container(data: bytes) -> Container:
     """Parse a container from its bytes.
 
-    Raises UnreadableError, with the offset, for bytes that no reader can use: a different magic or version, a head or an index that extends
-    past the end, or an index that starts inside the head.
+    Raises UnreadableError, with the offset, for bytes that no reader can use: a different magic or
+    version, a head or an index that extends past the end, or an index that starts inside the head.
     """
     if len(data) < _FIXED.size:
         raise UnreadableError(
@@ -189,14 +196,16 @@ def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry
     start, length = _SPAN.unpack_from(data, offset)
     if start != EMPTY and not (head_length <= start <= start + length <= len(data)):
         raise UnreadableError(
-            f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes",
+            f"an index of {length} bytes at offset {start} does not fit into the file index of "
+            f"{len(data)} bytes",
             place=f"offset {offset}",
         )
     return IndexEntry(kind, start, length), offset + _SPAN.size
 
 
 def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
-    """Return the count. Raises UnreadableError if that many items do not fit into the rest of the head."""
+    """Return the count. Raises UnreadableError if that many items do not fit into the rest of the
+    head."""
     if not 0 <= count <= (end - offset) // smallest:
         raise UnreadableError(
             f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header",

@@ -1,12 +1,14 @@
-"""Table options that request Bloom filter indexes (fileindex/FileIndexOptions.java, options/MemorySize.java).
+"""Table options that request Bloom filter indexes (fileindex/FileIndexOptions.java,
+options/MemorySize.java).
 
     file-index.bloom-filter.columns           a,b,m[key]
     file-index.bloom-filter.<column>.items    expected distinct values per data file (default: 1000000)
     file-index.bloom-filter.<column>.fpp      target false-positive rate (default: 0.1)
     file-index.in-manifest-threshold          largest container that is stored in the manifest (default: 500 B)
 
-The options of a map apply to all its keys; options of a key override them. An option for a column whose name has a dot is ignored, as in
-Paimon. Commands and functions request filters in the same terms, as text or as an `IndexRequest`.
+The options of a map apply to all its keys; options of a key override them. An option for a column
+whose name has a dot is ignored, as in Paimon. Commands and functions request filters in the same
+terms, as text or as an `IndexRequest`.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class IndexRequest(Frozen):
 
 
 def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
-    """Return the filters that table options request for every data file, with Paimon's sizes, by column and in order.
+    """Return the filters that table options request for every data file, with Paimon's sizes, by
+    column and in order.
 
     Raises UnreadableError for invalid numbers.
     """
@@ -89,13 +92,15 @@ def _parse_number(
 
 
 def parse_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Return the maximum size in bytes of a container in the manifest. Raises UnreadableError when the option is not a size."""
+    """Return the maximum size in bytes of a container in the manifest. Raises UnreadableError when
+    the option is not a size."""
     text = options.get("file-index.in-manifest-threshold")
     return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
 
 
 def parse_memory_size(text: str) -> int:
-    """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes. Raises UnreadableError for anything else."""
+    """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes. Raises UnreadableError for
+    anything else."""
     match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _UNITS:
         raise UnreadableError(f"{text!r:.40} is not a size such as 500 B or 1 kb")
@@ -116,7 +121,8 @@ _SMALLEST_FPP = 1e-30
 def index_requests(
     columns: str | IndexRequest | Iterable[str | IndexRequest],
 ) -> list[IndexRequest]:
-    """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError for invalid options."""
+    """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError
+    for invalid options."""
     return [
         parse_request(column) if isinstance(column, str) else column
         for column in as_iterable(columns)
@@ -124,7 +130,8 @@ def index_requests(
 
 
 def parse_request(text: str) -> IndexRequest:
-    """Parse a request such as `COLUMN:items=100000,fpp=0.01` or `at:type=TIMESTAMP(3)`. Raises UsageError for invalid options.
+    """Parse a request such as `COLUMN:items=100000,fpp=0.01` or `at:type=TIMESTAMP(3)`. Raises
+    UsageError for invalid options.
 
     A name that ends with `]` has no options, whatever is in the brackets.
     """
@@ -173,7 +180,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def why_unused(schema: TableSchema) -> str | None:
-    """Return why Paimon's planner (AppendOnlyFileStoreScan, KeyValueFileStore) does not use the table's file indexes; None when it does."""
+    """Return why Paimon's planner (AppendOnlyFileStoreScan, KeyValueFileStore) does not use the
+    table's file indexes; None when it does."""
     if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
     if schema.primary_keys and not parse_boolean(
@@ -186,9 +194,11 @@ def why_unused(schema: TableSchema) -> str | None:
 def why_not_convertible(
     current_type: DataType, file_type: DataType, key: bytes | int
 ) -> str | None:
-    """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
+    """Return why a literal of the current type cannot be looked up in a file written with another
+    type; None when it can.
 
-    Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower integer type that fits the value.
+    Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower
+    integer type that fits the value.
     """
     if replace(current_type, nullable=file_type.nullable) == file_type:
         return None

@@ -1,7 +1,9 @@
-"""Manifests and manifest lists (manifest/ManifestEntry.java, ManifestFileMeta.java, io/DataFileMeta.java).
+"""Manifests and manifest lists (manifest/ManifestEntry.java, ManifestFileMeta.java,
+io/DataFileMeta.java).
 
-A manifest list names manifests; each entry of a manifest adds a data file to a table or deletes one. Manifests and manifest lists are Avro
-files unless `manifest.format` is ORC or Parquet; the magic determines the format. Fields that older versions lack are read as null.
+A manifest list names manifests; each entry of a manifest adds a data file to a table or deletes
+one. Manifests and manifest lists are Avro files unless `manifest.format` is ORC or Parquet; the
+magic determines the format. Fields that older versions lack are read as null.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from sbbf_tool.records import file_name, optional, required, strings
 
 VERSION = 2
-"""The `_VERSION` of every record since Paimon 0.5; it marks the format and does not change with new fields."""
+"""The `_VERSION` of every record since Paimon 0.5; it marks the format and does not change with new
+fields."""
 ADD, DELETE = 0, 1
 INDEX_SUFFIX = ".index"
 
@@ -41,12 +44,14 @@ class DataFile:
 
     @property
     def index_files(self) -> tuple[str, ...]:
-        """Names of the `.index` files. Paimon writes one, and its reader fails if there are more."""
+        """Names of the `.index` files. Paimon writes one, and its reader fails if there are
+        more."""
         return tuple(name for name in self.extra_files if name.endswith(INDEX_SUFFIX))
 
 
 def data_file_of(index_file: str) -> str:
-    """Derive the data file's name from an index file: `<data file>.index` or, after rewrites, `<data file>-1.index`, `-2.index`, ..."""
+    """Derive the data file's name from an index file: `<data file>.index` or, after rewrites,
+    `<data file>-1.index`, `-2.index`, ..."""
     return re.sub(r"(?:-[0-9]+)?\.index\Z", "", index_file)
 
 
@@ -63,7 +68,8 @@ class ManifestEntry:
 
     @property
     def identity(self) -> Identity:
-        """Identity of the file that the entry adds or deletes. A change to the file's index changes the identity."""
+        """Identity of the file that the entry adds or deletes. A change to the file's index changes
+        the identity."""
         file = self.file
         return (
             self.partition,
@@ -77,7 +83,8 @@ class ManifestEntry:
 
 
 def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the records of a manifest or manifest list: Avro, ORC or Parquet. Raises UnreadableError for anything else."""
+    """Yield the records of a manifest or manifest list: Avro, ORC or Parquet. Raises
+    UnreadableError for anything else."""
     if data.startswith(avro_file.MAGIC):
         records: Iterable[Any] = avro_file.iter_values(data, avro_file.parse_header(data))
     elif data.startswith((b"ORC", b"PAR1")):
@@ -112,14 +119,16 @@ def _read_columnar_records(data: bytes) -> Iterator[Any]:
 
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """Parse a manifest list into the names and records of its manifests. Raises UnreadableError if a name leads out of the directory."""
+    """Parse a manifest list into the names and records of its manifests. Raises UnreadableError if
+    a name leads out of the directory."""
     return [
         (file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)
     ]
 
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
-    """Parse the entries of a manifest, in order. Raises UnreadableError if a field contradicts the format."""
+    """Parse the entries of a manifest, in order. Raises UnreadableError if a field contradicts the
+    format."""
     return list(map(_parse_entry, parse_records(data)))
 
 
@@ -149,9 +158,11 @@ def _parse_data_file(record: Mapping[str, Any]) -> DataFile:
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the entries that remain in the table after all of these entries, in the order in which they were added.
+    """Return the entries that remain in the table after all of these entries, in the order in which
+    they were added.
 
-    The order of the manifests does not matter: a file is in the table if it was added more often than deleted.
+    The order of the manifests does not matter: a file is in the table if it was added more often
+    than deleted.
     """
     balance: dict[Identity, int] = {}
     additions: dict[Identity, ManifestEntry] = {}
@@ -194,7 +205,8 @@ KNOWN_LIST_FIELDS = frozenset(
 def build_list_record(
     fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema
 ) -> dict[str, Any]:
-    """Build the record of a manifest of `size` bytes with these entries; the record has exactly the given fields."""
+    """Build the record of a manifest of `size` bytes with these entries; the record has exactly the
+    given fields."""
     num_additions = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
@@ -228,7 +240,8 @@ def build_list_record(
 
 
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:
-    """Compute the minimum and maximum of each partition column, as rows, and the number of nulls in each column."""
+    """Compute the minimum and maximum of each partition column, as rows, and the number of nulls in
+    each column."""
     types = schema.partition_types
     columns = (
         list(zip(*(parse_row(partition, types) for partition in partitions), strict=True))
@@ -250,7 +263,8 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
 
 
 def _order(value: Value) -> Any:
-    """Return a sort key for Java's order: text by its UTF-8 bytes, which is the order of code points; -0.0 before 0.0; NaN last."""
+    """Return a sort key for Java's order: text by its UTF-8 bytes, which is the order of code
+    points; -0.0 before 0.0; NaN last."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
     return value

@@ -1,17 +1,19 @@
-"""Partition values: their directories, and Paimon's BinaryRow, their encoding in manifests (data/BinaryRow.java,
-utils/SerializationUtils.java).
+"""Partition values: their directories, and Paimon's BinaryRow, their encoding in manifests
+(data/BinaryRow.java, utils/SerializationUtils.java).
 
     i32 big-endian   number of fields (added by the manifest)
     nulls            a byte for the row's kind, then a bit for each field; rounded up to 8 bytes
     8 bytes a field  little-endian: the value itself, or its offset and length
     the rest         values longer than 8 bytes, each aligned to 8
 
-Text and binary values of up to 7 bytes are stored inline, with 0x80 | length in the last of the 8 bytes; for longer values, the 8 bytes are
-offset << 32 | length. Offsets count from the first byte of the row. Timestamps finer than milliseconds (offset of the milliseconds << 32 |
-nanoseconds) and decimals of more than 18 digits (big-endian two's complement) are stored the same way.
+Text and binary values of up to 7 bytes are stored inline, with 0x80 | length in the last of the 8
+bytes; for longer values, the 8 bytes are offset << 32 | length. Offsets count from the first byte
+of the row. Timestamps finer than milliseconds (offset of the milliseconds << 32 | nanoseconds) and
+decimals of more than 18 digits (big-endian two's complement) are stored the same way.
 
-The directory of a partition is `key=value/` for each column (utils/PartitionPathUtils.java, InternalRowPartitionComputer.java). The value
-is Java's `toString` of Paimon's internal representation (a DATE is its number of days) or, if `partition.legacy-name` is false, the value
+The directory of a partition is `key=value/` for each column (utils/PartitionPathUtils.java,
+InternalRowPartitionComputer.java). The value is Java's `toString` of Paimon's internal
+representation (a DATE is its number of days) or, if `partition.legacy-name` is false, the value
 cast to a string. Null and blank values are replaced with `partition.default-name`.
 """
 
@@ -59,7 +61,8 @@ Value = None | bool | int | float | str | bytes | Decimal | Timestamp
 
 
 def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
-    """Parse the values of a row, None for null. Raises UnreadableError for a wrong number of fields, a truncated row, or nested types."""
+    """Parse the values of a row, None for null. Raises UnreadableError for a wrong number of
+    fields, a truncated row, or nested types."""
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
         raise UnreadableError(f"the row does not have the {len(types)} fields of its type")
     row = data[4:]
@@ -190,7 +193,8 @@ def build_segments(
     default_name: str,
     legacy: bool,
 ) -> list[str | None]:
-    """Build the directory names, outermost first; None for a value whose text in Java cannot be determined."""
+    """Build the directory names, outermost first; None for a value whose text in Java cannot be
+    determined."""
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
         text = "" if value is None else format_value(value, data_type, legacy)
@@ -203,8 +207,8 @@ def build_segments(
 
 
 def format_value(value: Value, data_type: DataType, legacy: bool) -> str | None:
-    """Format a partition value as in a path; None for bytes, for floating-point numbers, which Java writes in its own way, and for times
-    that depend on a time zone or a rarely used cast.
+    """Format a partition value as in a path; None for bytes, for floating-point numbers, which Java
+    writes in its own way, and for times that depend on a time zone or a rarely used cast.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

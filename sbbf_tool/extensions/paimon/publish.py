@@ -1,7 +1,9 @@
-"""Commits of changed indexes of existing data files: which tables take them, where containers go, and how a commit is written.
+"""Commits of changed indexes of existing data files: which tables take them, where containers go,
+and how a commit is written.
 
-The commit takes effect when the snapshot file exists. The file is created atomically, and only if no other commit has taken its number;
-otherwise the commit is planned again. LATEST is a hint and is written last. Files that were written for a failed commit are deleted.
+The commit takes effect when the snapshot file exists. The file is created atomically, and only if
+no other commit has taken its number; otherwise the commit is planned again. LATEST is a hint and is
+written last. Files that were written for a failed commit are deleted.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ def publish(
 ) -> tuple[int | None, set[str]]:
     """Write these indexes one by one and commit the changes to the latest state of the table.
 
-    Return the number of the snapshot, None if no data file is as it was, and the data files that another commit deleted, or whose index it
-    changed, in the meantime.
+    Return the number of the snapshot, None if no data file is as it was, and the data files that
+    another commit deleted, or whose index it changed, in the meantime.
 
-    Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
-    writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
-    commit succeeded.
+    Raises RefusedError if the table has fields that this tool cannot preserve, or other commits
+    come first in every attempt, and OSError if writing fails; in these cases, the written files are
+    deleted. Raises WriteError, and deletes nothing, if it is unknown whether the commit succeeded.
     """
     with NewFiles(files) as index_files:
         pending = []
@@ -94,7 +96,8 @@ def publish(
 
 
 def _create_snapshot(files: FileIO, path: str, data: bytes) -> bool:
-    """Create the snapshot; return whether it is this commit's: the file is new, or has the same bytes (a response may get lost).
+    """Create the snapshot; return whether it is this commit's: the file is new, or has the same
+    bytes (a response may get lost).
 
     Raises OSError if the file does not exist, and WriteError if that is unknown.
     """
@@ -123,7 +126,8 @@ ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 def open_changeable(
     files: FileIO | None, path: str | os.PathLike[str], allow_outside: bool
 ) -> PaimonTable:
-    """Open a table to change its indexes. Raises RefusedError if its commits involve more than this tool supports."""
+    """Open a table to change its indexes. Raises RefusedError if its commits involve more than this
+    tool supports."""
     table = open_table(files, path, allow_outside=allow_outside)
     schema, options = table.schema, table.schema.options
     reasons = (
@@ -157,7 +161,8 @@ def open_changeable(
 
 
 class Placement:
-    """The places of new containers: in the manifest up to the table's threshold, otherwise in a file with a free name."""
+    """The places of new containers: in the manifest up to the table's threshold, otherwise in a
+    file with a free name."""
 
     def __init__(self, table: PaimonTable) -> None:
         self._table = table
@@ -166,7 +171,8 @@ class Placement:
         """The names in each directory."""
 
     def put(self, live: IndexedFile, container: bytes) -> IndexChange:
-        """Return the change that gives a data file this container. Raises RefusedError if its file would be outside the table."""
+        """Return the change that gives a data file this container. Raises RefusedError if its file
+        would be outside the table."""
         if len(container) <= self._threshold:
             return IndexChange(live.entry, container, None)
         if self._table.files.find_outside_place(live.directory) is not None:
@@ -181,7 +187,8 @@ class Placement:
 
 
 def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
-    """Return `<data file>.index`, or the next free name in Paimon's numbering: `<data file>-1.index`, `-2.index`, ..."""
+    """Return `<data file>.index`, or the next free name in Paimon's numbering: `<data
+    file>-1.index`, `-2.index`, ..."""
     name, at = data_file + INDEX_SUFFIX, 0
     while name in existing_names:
         at += 1
@@ -196,10 +203,12 @@ def carry_out(
     *,
     dry_run: bool,
 ) -> tuple[dict[str, Any], tuple[Row, ...]]:
-    """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and keeps none.
+    """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and
+    keeps none.
 
-    Return the first fields of the report, and the rows of the changes that were made; the other files are appended to `skipped`. Raises
-    RefusedError or WriteError; except for an unknown outcome, nothing is then changed.
+    Return the first fields of the report, and the rows of the changes that were made; the other
+    files are appended to `skipped`. Raises RefusedError or WriteError; except for an unknown
+    outcome, nothing is then changed.
     """
     rows: dict[str, Row] = {}
 
@@ -215,7 +224,10 @@ def carry_out(
         else:
             snapshot_id, missing = publish(table.files, table.path, take_rows())
     except FileExistsError as error:
-        message = "the file was created while indexes were built: another process adds indexes, too; nothing was changed"
+        message = (
+            "the file was created while indexes were built: another process adds "
+            "indexes, too; nothing was changed"
+        )
         raise RefusedError(message, file=error.filename or table.path, hint="run again") from error
     except OSError as error:
         kind = RefusedError if error.errno in FORBIDDEN else WriteError

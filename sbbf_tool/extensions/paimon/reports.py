@@ -1,7 +1,8 @@
-"""Results of the Paimon operations: `inspect_paimon`, `probe_paimon`, `build_paimon_index`, `verify_paimon`, `add_paimon_index`,
-`remove_paimon_index`, `check_paimon`.
+"""Results of the Paimon operations: `inspect_paimon`, `probe_paimon`, `build_paimon_index`,
+`verify_paimon`, `add_paimon_index`, `remove_paimon_index`, `check_paimon`.
 
-`place` is where the index of a data file is stored: `embedded` in the manifest, in a `file`, or `none`.
+`place` is where the index of a data file is stored: `embedded` in the manifest, in a `file`, or
+`none`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class BloomFigures(Frozen):
     estimated_ndv: float | None
     """Estimated number of distinct values; None when the filter is full."""
     diagnosis: str | None = None
-    """What the fill ratio says of the size, in a sentence; None if the size fits the values, or k is 0."""
+    """What the fill ratio says of the size, in a sentence; None if the size fits the values, or k
+    is 0."""
 
 
 class IndexFigures(Frozen):
@@ -36,7 +38,8 @@ class IndexFigures(Frozen):
     column: str
     """Name in the container, from the schema of the data file."""
     current_column: str | None
-    """Current name in the table; None when the column no longer exists, or the target is a container."""
+    """Current name in the table; None when the column no longer exists, or the target is a
+    container."""
     type: str | None
     kind: str
     size: int
@@ -48,7 +51,8 @@ class IndexFigures(Frozen):
 
 
 class InspectedFile(Frozen):
-    """Data file and its index. For a container alone, `data_file` is the name of the container and `rows` is unknown."""
+    """Data file and its index. For a container alone, `data_file` is the name of the container and
+    `rows` is unknown."""
 
     data_file: str
     partition: str
@@ -71,7 +75,8 @@ class IndexColumnTotal(Frozen):
     files: int
     filter_bytes: int
     mean_fpp: float
-    """Mean over the files with a filter: the share of files without the value that are read anyway."""
+    """Mean over the files with a filter: the share of files without the value that are read
+    anyway."""
 
 
 INDEX_ROW = JoinedRow(InspectedFile, IndexFigures, BloomFigures, but=("indexes", "bloom"))
@@ -104,7 +109,10 @@ class PaimonInspectReport(Tabular):
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
-        return f"{self.target}: {format_count(len(self.files), 'data file')}, {format_count(indexes, 'index', 'indexes')}"
+        return (
+            f"{self.target}: {format_count(len(self.files), 'data file')}, "
+            f"{format_count(indexes, 'index', 'indexes')}"
+        )
 
 
 class IndexAnswer(Frozen):
@@ -148,7 +156,8 @@ class PaimonProbeReport(Tabular):
     column: str
     type: str
     unused_reason: str | None
-    """Why Paimon's planner does not use the indexes of this table; None if it does. The answers come from the indexes in both cases."""
+    """Why Paimon's planner does not use the indexes of this table; None if it does. The answers
+    come from the indexes in both cases."""
     files: tuple[ProbedFile, ...]
 
     @property
@@ -221,7 +230,8 @@ class VerifiedColumn(Frozen):
     problem: str | None = None
     """Why the filter could not be checked; None when it was."""
     cause: str | None = None
-    """How the filter holds the values that it excludes, if it holds them in another form; None if it does not, or that is unknown."""
+    """How the filter holds the values that it excludes, if it holds them in another form; None if
+    it does not, or that is unknown."""
 
 
 class VerifiedFile(Frozen):
@@ -250,7 +260,8 @@ class PaimonVerifyReport(Tabular):
 
     @property
     def problems(self) -> tuple[tuple[str, str | None, str], ...]:
-        """Indexes that could not be checked: data file, column (None for all columns), and reason."""
+        """Indexes that could not be checked: data file, column (None for all columns), and
+        reason."""
         return tuple(
             (file.data_file, column, problem)
             for file in self.files
@@ -271,7 +282,10 @@ class PaimonVerifyReport(Tabular):
     def _summary(self) -> str:
         columns = [column for file in self.files for column in file.columns]
         false_negatives = sum(column.false_negatives for column in columns)
-        return f"{self.target}: {format_count(len(columns), 'filter')}, {format_count(false_negatives, 'false negative')}"
+        return (
+            f"{self.target}: {format_count(len(columns), 'filter')}, "
+            f"{format_count(false_negatives, 'false negative')}"
+        )
 
 
 class NewIndex(Frozen):
@@ -292,7 +306,8 @@ class SkippedFile(Frozen):
     data_file: str
     reason: str
     is_unreadable: bool = False
-    """Whether the file could not be read; other skipped files must not be indexed, or already are."""
+    """Whether the file could not be read; other skipped files must not be indexed, or already
+    are."""
     is_refused: bool = False
     """Whether a filter was left out because it would exclude hardly any value."""
 
@@ -342,7 +357,8 @@ class RemovedIndex(Frozen):
 
     data_file: str
     columns: tuple[str, ...]
-    """Columns, by their names in the data file, whose Bloom filters were removed; empty for an index that could not be read."""
+    """Columns, by their names in the data file, whose Bloom filters were removed; empty for an
+    index that could not be read."""
     place: str
     """Where the remaining indexes are: "embedded" in the manifest, in a "file", or "none"."""
     path: str | None
@@ -357,4 +373,7 @@ class RemoveIndexReport(_ChangeReport, kw_only=True):
     removed_indexes: tuple[RemovedIndex, ...]
 
     def _summary(self) -> str:
-        return f"{self.table}: indexes removed from {format_count(len(self.removed_indexes), 'data file')}"
+        return (
+            f"{self.table}: indexes removed from "
+            f"{format_count(len(self.removed_indexes), 'data file')}"
+        )

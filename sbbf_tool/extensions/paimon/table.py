@@ -1,4 +1,5 @@
-"""How the directory of a table leads to its data files (the specification's "Snapshot", "Manifest", "Data File").
+"""How the directory of a table leads to its data files (the specification's "Snapshot", "Manifest",
+"Data File").
 
     <table>/snapshot/LATEST, snapshot-<id>     one state of the table: its two manifest lists
     <table>/schema/schema-<id>                 columns, keys, options
@@ -80,7 +81,8 @@ class IndexedFile:
     directory: str
     """The directory of the data file and its `.index` file."""
     outside: str | None = None
-    """Why the file is skipped: the table may not refer to it. An index in the manifest is still used."""
+    """Why the file is skipped: the table may not refer to it. An index in the manifest is still
+    used."""
 
     @property
     def file(self) -> DataFile:
@@ -92,7 +94,8 @@ class IndexedFile:
 
     @property
     def partition_text(self) -> str:
-        """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without partitions."""
+        """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without
+        partitions."""
         return "/".join(
             f"{key}={display_value(value, data_type)}" for key, data_type, value in self.partition
         )
@@ -107,7 +110,8 @@ class PaimonTable:
     snapshot: PaimonSnapshot | None
     """None for a table without commits."""
     schema: TableSchema
-    """The schema with the current column names: the latest schema, or the schema of the snapshot if a snapshot number was given."""
+    """The schema with the current column names: the latest schema, or the schema of the snapshot if
+    a snapshot number was given."""
     branch: str | None
 
     @property
@@ -119,7 +123,8 @@ class PaimonTable:
         return {self.schema.id: self.schema}
 
     def schema_of(self, file: DataFile) -> TableSchema:
-        """Return the schema of a data file, whose column names its index uses. Raises UnreadableError when it is missing."""
+        """Return the schema of a data file, whose column names its index uses. Raises
+        UnreadableError when it is missing."""
         if file.schema_id not in self._schemas:
             self._schemas[file.schema_id] = _read_schema(
                 self.files, self.path, self.branch, file.schema_id
@@ -127,7 +132,8 @@ class PaimonTable:
         return self._schemas[file.schema_id]
 
     def manifest_names(self) -> Iterator[str]:
-        """Yield the names of the manifests, base list before delta list. Raises UnreadableError if a manifest is listed twice."""
+        """Yield the names of the manifests, base list before delta list. Raises UnreadableError if
+        a manifest is listed twice."""
         names: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
@@ -176,7 +182,10 @@ class PaimonTable:
         try:
             place = self.files.find_outside_place(live.path)
         except (OSError, ValueError) as error:
-            return f"the path cannot be resolved: {error.strerror if isinstance(error, OSError) else error}"
+            return (
+                "the path cannot be resolved: "
+                f"{error.strerror if isinstance(error, OSError) else error}"
+            )
         return None if place is None else f"the file is outside the table, at {place}"
 
     def _find_directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
@@ -198,7 +207,8 @@ class PaimonTable:
     def _search(
         self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str
     ) -> str | None:
-        """Find the bucket below `directory`. If a level's name is unknown, search for the data file, whose name is unique."""
+        """Find the bucket below `directory`. If a level's name is unknown, search for the data
+        file, whose name is unique."""
         if not levels:
             return join(directory, bucket)
         (key, segment), next_levels = levels[0], levels[1:]
@@ -218,7 +228,8 @@ class PaimonTable:
 
 
 def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
-    """Return the directory of the data, relative to the table's. Raises RefusedError if the option leads out of the table."""
+    """Return the directory of the data, relative to the table's. Raises RefusedError if the option
+    leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
         raise RefusedError(
@@ -228,7 +239,8 @@ def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
-    """Return whether a path or address is textually below one of these roots; False if it contains `..`."""
+    """Return whether a path or address is textually below one of these roots; False if it contains
+    `..`."""
     plain_path = path.removeprefix("file://").removeprefix("file:")
     trimmed = (
         root.strip().removeprefix("file://").removeprefix("file:").rstrip("/")
@@ -243,7 +255,8 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
 def request_in_file(
     table: PaimonTable, live: IndexedFile, request: IndexRequest
 ) -> IndexRequest | None:
-    """Translate a request from current names to the names and types in the schema of a data file; None if the schema lacks it."""
+    """Translate a request from current names to the names and types in the schema of a data file;
+    None if the schema lacks it."""
     indexed, field, _ = resolve_column(table.schema, request.column)
     schema = table.schema_of(live.file)
     stored = schema.field_by_id(field.id)
@@ -260,10 +273,12 @@ def open_table(
     branch: str | None = None,
     allow_outside: bool = False,
 ) -> PaimonTable:
-    """Open a table, by default on the local file system, at its latest snapshot, or at the snapshot with this number.
+    """Open a table, by default on the local file system, at its latest snapshot, or at the snapshot
+    with this number.
 
-    Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows reading them. Raises UnreadableError if
-    the directory is not a table or lacks the schema of the snapshot, and UsageError if the table has no such snapshot.
+    Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows
+    reading them. Raises UnreadableError if the directory is not a table or lacks the schema of the
+    snapshot, and UsageError if the table has no such snapshot.
     """
     path = os.fsdecode(table).rstrip("/") or "/"
     root = _find_branch_root(path, branch)
@@ -281,7 +296,8 @@ def open_table(
         if number is not None
         else None
     )
-    # Schemas are listed after the snapshot is read, because a schema is written before the snapshot that refers to it.
+    # Schemas are listed after the snapshot is read, because a schema is written before the snapshot
+    # that refers to it.
     schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: there is no schema/schema-<number>", file=root)
@@ -299,7 +315,8 @@ def open_table(
 
 
 def latest_snapshot_id(files: FileIO, root: str) -> int | None:
-    """Return the number of the latest snapshot of a table, or None if the table has none. The LATEST file is a hint and may lag behind."""
+    """Return the number of the latest snapshot of a table, or None if the table has none. The
+    LATEST file is a hint and may lag behind."""
     directory = join(root, "snapshot")
     try:
         hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))
@@ -345,7 +362,8 @@ def _read_schema(files: FileIO, path: str, branch: str | None, schema_id: int) -
 
 
 def _is_table(files: FileIO, directory: str) -> bool:
-    """Return whether a directory has the schemas of a table; an unrelated directory may also be called `schema`."""
+    """Return whether a directory has the schemas of a table; an unrelated directory may also be
+    called `schema`."""
     try:
         return bool(_list_numbers(files, join(directory, "schema"), SCHEMA_PREFIX))
     except UnreadableError:
@@ -353,9 +371,11 @@ def _is_table(files: FileIO, directory: str) -> bool:
 
 
 def find_table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
-    """Find the table of a data file, and the file in its latest snapshot; None if there is no such table, or its snapshot lacks the file.
+    """Find the table of a data file, and the file in its latest snapshot; None if there is no such
+    table, or its snapshot lacks the file.
 
-    Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested directories.
+    Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested
+    directories.
     """
     # A path may be relative; an address such as `file:/lake/...` is absolute.
     directory = data_path = data_path if ":" in data_path else places.absolute(data_path)
@@ -378,7 +398,8 @@ NONE = "none"
 
 
 class FileIndex(Frozen):
-    """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java): in the manifest or, if there is none, in an `.index` file."""
+    """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java): in the manifest or, if
+    there is none, in an `.index` file."""
 
     place: str
     """EMBEDDED in the manifest, in a FILE beside the data file, or NONE."""
@@ -389,7 +410,8 @@ class FileIndex(Frozen):
     problem: str | None = None
     """Why an existing index cannot be used. Paimon's reader fails on such a file."""
     is_damaged: bool = False
-    """Whether the problem is in the index itself, which is missing, contradicts the format or occurs twice, not in reading it."""
+    """Whether the problem is in the index itself, which is missing, contradicts the format or
+    occurs twice, not in reading it."""
 
 
 def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
@@ -399,7 +421,10 @@ def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
         return FileIndex(NONE, None, None)
     if file.embedded_index is None and len(file.index_files) > 1:
         names = ", ".join(file.index_files)
-        problem = f"the data file has {len(file.index_files)} index files, but Paimon supports one: {names}"
+        problem = (
+            f"the data file has {len(file.index_files)} index files, but Paimon "
+            f"supports one: {names}"
+        )
         return FileIndex(FILE, None, None, problem, is_damaged=True)
     place, path = (
         (FILE, join(live.directory, file.index_files[0]))

@@ -1,12 +1,15 @@
-"""The JSON files of a table: `schema/schema-<id>` (TableSchema.java) and `snapshot/snapshot-<id>` (Snapshot.java), and its data types.
+"""The JSON files of a table: `schema/schema-<id>` (TableSchema.java) and `snapshot/snapshot-<id>`
+(Snapshot.java), and its data types.
 
-A data file was written with one of the schemas of its table and keeps the column names of that schema. The id of a field survives renames,
-so it connects current and earlier names. A snapshot names the manifest lists of one state of the table: `baseManifestList` is the state
-before the commit, and `deltaManifestList` the changes of the commit.
+A data file was written with one of the schemas of its table and keeps the column names of that
+schema. The id of a field survives renames, so it connects current and earlier names. A snapshot
+names the manifest lists of one state of the table: `baseManifestList` is the state before the
+commit, and `deltaManifestList` the changes of the commit.
 
-Data types are written as in types/DataTypeJsonParser.java. Atomic types are strings (`VARCHAR(64) NOT NULL`), nested types objects
-(`{"type": "MAP", "key": "STRING", "value": "BIGINT"}`). Synonyms are replaced (`STRING` is `VARCHAR(2147483647)`, `BYTES` is
-`VARBINARY(2147483647)`), so that equal types compare equal. A type that is unknown to this module keeps its name and has no hash; this is
+Data types are written as in types/DataTypeJsonParser.java. Atomic types are strings (`VARCHAR(64)
+NOT NULL`), nested types objects (`{"type": "MAP", "key": "STRING", "value": "BIGINT"}`). Synonyms
+are replaced (`STRING` is `VARCHAR(2147483647)`, `BYTES` is `VARBINARY(2147483647)`), so that equal
+types compare equal. A type that is unknown to this module keeps its name and has no hash; this is
 not an error.
 """
 
@@ -47,10 +50,11 @@ _DEFAULT_PRECISION = {
 
 
 class DataType(Frozen):
-    """Data type. `root` is the name without parameters, and TIMESTAMP_LTZ for a timestamp with local time zone.
+    """Data type. `root` is the name without parameters, and TIMESTAMP_LTZ for a timestamp with
+    local time zone.
 
-    `precision` is the first parameter: a length (CHAR, BINARY, ...) or a number of digits (TIMESTAMP, TIME, DECIMAL), and 0 for types
-    without parameters.
+    `precision` is the first parameter: a length (CHAR, BINARY, ...) or a number of digits
+    (TIMESTAMP, TIME, DECIMAL), and 0 for types without parameters.
     """
 
     root: str
@@ -92,7 +96,8 @@ class DataField(Frozen):
 
 
 def parse_data_type(json: Any, depth: int = 0) -> DataType:
-    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError for anything else."""
+    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError
+    for anything else."""
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:
@@ -117,7 +122,8 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
 
 
 def parse_fields(json: Any, depth: int = 0) -> tuple[DataField, ...]:
-    """Parse the fields of a schema or a row type. Raises UnreadableError if a field lacks an id, a name or a type."""
+    """Parse the fields of a schema or a row type. Raises UnreadableError if a field lacks an id, a
+    name or a type."""
     if not isinstance(json, list):
         raise UnreadableError("the fields are not a list")
     fields = []
@@ -133,7 +139,8 @@ def parse_fields(json: Any, depth: int = 0) -> tuple[DataField, ...]:
 
 
 def parse_type_text(text: str) -> DataType:
-    """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types. Raises UnreadableError when it is invalid."""
+    """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types. Raises
+    UnreadableError when it is invalid."""
     stripped = text.strip()
     if map_match := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
         key, _, value = map_match[1].partition(",")
@@ -192,7 +199,8 @@ class TableSchema(Frozen):
 
     @property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Types of the partition columns. Raises UnreadableError when the schema lacks one of them."""
+        """Types of the partition columns. Raises UnreadableError when the schema lacks one of
+        them."""
         fields = [self.field(key) for key in self.partition_keys]
         if None in fields:
             raise UnreadableError(
@@ -212,7 +220,8 @@ class IndexedColumn(Frozen):
 
 
 def parse_indexed_column(name: str) -> IndexedColumn:
-    """Parse the name of an indexed column. As in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`."""
+    """Parse the name of an indexed column. As in Paimon, `m[k]`, split at the first `[`, is entry
+    `k` of map `m`."""
     start = name.find("[")
     if start < 0 or not name.endswith("]"):
         return IndexedColumn(name)
@@ -220,7 +229,8 @@ def parse_indexed_column(name: str) -> IndexedColumn:
 
 
 def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
-    """Return the type of the values of an indexed column (in a map, its value type); None without a schema or such a column."""
+    """Return the type of the values of an indexed column (in a map, its value type); None without a
+    schema or such a column."""
     field = schema.field(indexed.column) if schema is not None else None
     if field is None or indexed.key is None:
         return field.type if field else None
@@ -230,14 +240,16 @@ def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType
 def current_name(
     schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn
 ) -> str | None:
-    """Return the current name of a column that `schema` has; None if it no longer exists, or a schema is unknown."""
+    """Return the current name of a column that `schema` has; None if it no longer exists, or a
+    schema is unknown."""
     field = schema.field(indexed.column) if schema is not None else None
     field = current.field_by_id(field.id) if current is not None and field is not None else None
     return str(replace(indexed, column=field.name)) if field is not None else None
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataField, DataType]:
-    """Find a column by its current name; return its name in an index, its field, and the type of its values.
+    """Find a column by its current name; return its name in an index, its field, and the type of
+    its values.
 
     Raises UsageError, with similar names, when there is none.
     """

@@ -1,7 +1,9 @@
-"""Rows of `spark.read.format("sbbf").option("paimon", "true")`: one per index of the data files of Paimon tables.
+"""Rows of `spark.read.format("sbbf").option("paimon", "true")`: one per index of the data files of
+Paimon tables.
 
-Each path is a table's folder or an `.index` file. The columns: `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its
-`bloom` figures, and its `findings`. With the option `all`, there is also one row for every data file without an index.
+Each path is a table's folder or an `.index` file. The columns: `snapshot`, `data_file`,
+`partition`, `rows`, `place`, the `index` with its `bloom` figures, and its `findings`. With the
+option `all`, there is also one row for every data file without an index.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def make_view(options: Options) -> PaimonIndexes:
 
 
 class PaimonIndexes(Frozen, RowView):
-    """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
+    """View with one row per index of a Paimon data file, or in an index file; with `all_files`,
+    also one per data file without an index."""
 
     all_files: bool = False
 

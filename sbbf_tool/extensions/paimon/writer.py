@@ -42,7 +42,8 @@ PAIMON = Writer(
     _write_paimon,
     "--",
     (
-        "Paimon builds file indexes of its own; items are per data file: at most NDV per row group times row groups",
+        "Paimon builds file indexes of its own; items are per data file: at most NDV per row "
+        "group times row groups",
     ),
     _problem_of_paimon,
     uses_formula=False,

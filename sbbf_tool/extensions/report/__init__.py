@@ -1,4 +1,5 @@
-"""The HTML report: totals of any number of files in bounded memory, figures from them, and one self-contained page."""
+"""The HTML report: totals of any number of files in bounded memory, figures from them, and one
+self-contained page."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
+    help='Show what excludes each row group in this query: "user_id = 42 AND day IN '
+    "('2026-01-31')\" (repeat for more).",
 )
 @click.option(
     "--baseline",
@@ -56,16 +57,16 @@ def command(
     engines: tuple[str, ...],
     allow: frozenset[str],
 ) -> int:
-    """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
-    findings.
+    """Write one HTML page about the filters of files: where the bytes are, false-positive rates,
+    what smaller filters would do, fill, and findings.
 
     \b
     $ sbbf report events.parquet -o events.html
     $ sbbf report lake -o lake.html --quick
 
-    The page covers all files together. It is one file that loads nothing and needs no script, and has the numbers of each picture in a
-    table. The findings are those of `sbbf check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page
-    lists it.
+    The page covers all files together. It is one file that loads nothing and needs no script, and
+    has the numbers of each picture in a table. The findings are those of `sbbf check`, which reads
+    data unless --quick is given. Exit code 3: a file could not be read; the page lists it.
     """
     from sbbf_tool.extensions.report.page import write_page
 

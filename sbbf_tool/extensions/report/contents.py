@@ -1,4 +1,5 @@
-"""What the HTML report shows of one file: the reports of other verbs, and the numbers that only pictures need."""
+"""What the HTML report shows of one file: the reports of other verbs, and the numbers that only
+pictures need."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ class StoredPart(Frozen):
     offset: int
     length: int
     kind: str
-    """`pages`, `dictionary page`, `column index`, `offset index`, `filter`, `unreferenced`, `footer` or `other`."""
+    """`pages`, `dictionary page`, `column index`, `offset index`, `filter`, `unreferenced`,
+    `footer` or `other`."""
     name: str
     """What the bytes are, with column and row group if they belong to a chunk."""
     column: str | None = None
@@ -34,7 +36,8 @@ class FilterDetail(Frozen):
     row_group: int
     column: str
     values: int | None
-    """Stored values that are not null, duplicates included; None if the footer does not state it."""
+    """Stored values that are not null, duplicates included; None if the footer does not state
+    it."""
     sizes: tuple[FoldSize, ...]
     blocks_by_bits: tuple[int, ...] = ()
     """Number of blocks with 0, 1, ... 256 bits set; empty if they were not counted."""
@@ -57,7 +60,8 @@ class QuerySteps(Frozen):
     engines: tuple[EngineSteps, ...]
     """The file without its filters first."""
     problem: str | None = None
-    """Why the file lacks a column of the query; its rows are then taken as null, or as what the partition states."""
+    """Why the file lacks a column of the query; its rows are then taken as null, or as what the
+    partition states."""
 
 
 class FileContents(Frozen):

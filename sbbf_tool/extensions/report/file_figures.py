@@ -16,15 +16,22 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _BYTES = "Where the bytes are"
-_BYTES_NOTE = "The whole file from its first byte to its last, and below it each kind of content in a lane of its own; small parts are widened."
-_UNREFERENCED_NOTE = " Nothing refers to the unreferenced bytes, for example an older footer: they take space, and no reader needs them."
+_BYTES_NOTE = (
+    "The whole file from its first byte to its last, and below it each kind of "
+    "content in a lane of its own; small parts are widened."
+)
+_UNREFERENCED_NOTE = (
+    " Nothing refers to the unreferenced bytes, for example an older "
+    "footer: they take space, and no reader needs them."
+)
 _BLOCKS = "Bits set per block"
 _STEP = 8
 """Bits per bar of the histogram of blocks."""
 
 
 def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = None) -> Figure:
-    """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier `inspect` of it."""
+    """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier
+    `inspect` of it."""
     report = contents.inspect
     parts = [
         Span(part.offset, part.offset + part.length, part.kind, part.name)
@@ -95,7 +102,8 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
 
 
 def _parts_before(report: InspectReport) -> list[Span]:
-    """Return the parts that the report states; the bytes between them are pages and whatever else the file had."""
+    """Return the parts that the report states; the bytes between them are pages and whatever else
+    the file had."""
     total, footer = report.file_bytes, report.footer_bytes
     parts_of_report = [
         Span(
@@ -122,7 +130,8 @@ def _parts_before(report: InspectReport) -> list[Span]:
 
 
 def build_blocks_figure(contents: FileContents) -> Figure | None:
-    """Build the histogram of the filter whose blocks differ most from those of values that hash evenly; None without filters."""
+    """Build the histogram of the filter whose blocks differ most from those of values that hash
+    evenly; None without filters."""
     details = [detail for detail in contents.filters if sum(detail.blocks_by_bits)]
     if not details:
         return None
@@ -203,10 +212,15 @@ def _describe_blocks(detail: FilterDetail) -> str:
     if blocks == detail.blocks_by_bits[BLOCK_BITS]:
         return ": every bit is set, so it excludes nothing."
     if _is_uniform(detail):
-        return f": all of its {blocks:,} blocks have the same number of bits set, which values that hash evenly never give."
+        return (
+            f": all of its {blocks:,} blocks have the same number of bits set, which "
+            "values that hash evenly never give."
+        )
     return (
-        ", whose blocks differ most from what values that hash evenly would give (the line). More blocks at 0 than the line has, or two "
-        "hills, mean that the bits are not those of the column's values. Filters of few blocks scatter more."
+        ", whose blocks differ most from what values that hash evenly would give (the line). "
+        "More blocks at 0 than the line has, or two "
+        "hills, mean that the bits are not those of the column's values. Filters of few blocks "
+        "scatter more."
     )
 
 
@@ -230,7 +244,8 @@ def _expect(detail: FilterDetail, report: FilterReport | None) -> list[float]:
 
 
 def _measure_deviation(detail: FilterDetail, report: FilterReport | None) -> float:
-    """Return the share of blocks that would have to move to another bar of the histogram to match the expectation."""
+    """Return the share of blocks that would have to move to another bar of the histogram to match
+    the expectation."""
     blocks = sum(detail.blocks_by_bits)
     pairs = zip(_bin(detail.blocks_by_bits), _bin(_expect(detail, report)), strict=True)
     return float(sum(abs(number - expected) for (_, number), (_, expected) in pairs) / 2 / blocks)
@@ -239,7 +254,8 @@ def _measure_deviation(detail: FilterDetail, report: FilterReport | None) -> flo
 def _score(
     detail: FilterDetail, deviation: float, report: FilterReport | None
 ) -> tuple[bool, float]:
-    """Return whether several blocks are all alike, and the deviation by that of chance alone: few blocks scatter more."""
+    """Return whether several blocks are all alike, and the deviation by that of chance alone: few
+    blocks scatter more."""
     blocks = sum(detail.blocks_by_bits)
     expected = (number for _, number in _bin(_expect(detail, report)))
     chance = (

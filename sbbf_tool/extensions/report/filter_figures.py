@@ -1,4 +1,5 @@
-"""Figures of filters that have been inspected, for notebooks and the HTML report: rate against bits per value, and fill by row group."""
+"""Figures of filters that have been inspected, for notebooks and the HTML report: rate against bits
+per value, and fill by row group."""
 
 from __future__ import annotations
 
@@ -35,12 +36,15 @@ RATES = "False-positive rate against bits per value"
 FILL = "Share of bits set, by column and row group"
 
 _RATES_NOTE = (
-    "The line is the rate that the format promises. A dot off it is a filter whose bits are not spread as values that hash evenly would "
-    "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a filled one counts every stored value: values "
+    "The line is the rate that the format promises. A dot off it is a filter whose bits are not "
+    "spread as values that hash evenly would "
+    "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a "
+    "filled one counts every stored value: values "
     "repeat. A hollow dot alone is a filter that is full, at the top, or empty, at the bottom."
 )
 _FILL_NOTE = (
-    "A third to a half of the bits are set in a filter of the right size for a rate of 1 %. Near 0 %, the filter wastes bytes or lacks "
+    "A third to a half of the bits are set in a filter of the right size for a rate of 1 %. Near "
+    "0 %, the filter wastes bytes or lacks "
     "values; near 100 %, it excludes nothing."
 )
 
@@ -48,7 +52,8 @@ _FILL_NOTE = (
 def dots_of(
     filters: Iterable[FilterReport], values: Mapping[tuple[int, str], int | None]
 ) -> Iterator[Dot]:
-    """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values, by row group and column."""
+    """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values,
+    by row group and column."""
     for row in filters:
         if row.estimated_fpp is None or not row.bitset_bytes:
             continue
@@ -63,7 +68,8 @@ def dots_of(
 
 
 def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = ()) -> Figure:
-    """Build picture and table of the rates; the table has the filters or, of many, the cells of the picture."""
+    """Build picture and table of the rates; the table has the filters or, of many, the cells of the
+    picture."""
     if filters or not dots.cells:
         head: tuple[str, ...] = (
             "column",
@@ -116,7 +122,8 @@ def build_fill_figure(
     row_groups: int,
     errors: Mapping[tuple[int, str], str] | None = None,
 ) -> Figure:
-    """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter.
+    """Build the heat strip of the filters of one file; many row groups share a cell, which shows
+    the fullest filter.
 
     `errors` are rules that found an error, by row group and column: their cells have a frame.
     """
@@ -186,7 +193,10 @@ def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
     if row.fill_ratio is None:
         return GridCell(None, "?", f"{place}: its bits were not read")
     blocks = format_count(row.blocks or 0, "block")
-    title = f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate {format_percent(row.estimated_fpp)}"
+    title = (
+        f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate "
+        f"{format_percent(row.estimated_fpp)}"
+    )
     text = f"{row.fill_ratio * 100:.0f}"
     return (
         GridCell(row.fill_ratio, text, title)

@@ -1,7 +1,9 @@
-"""Gather the contents of one file for the HTML report: the reports of `inspect`, `check` and `explain`, and the numbers of pictures.
+"""Gather the contents of one file for the HTML report: the reports of `inspect`, `check` and
+`explain`, and the numbers of pictures.
 
-In a query, a row group is excluded if one condition excludes it, and a condition excludes it if every one of its values is excluded.
-Engines query min and max first, then dictionaries, then filters.
+In a query, a row group is excluded if one condition excludes it, and a condition excludes it if
+every one of its values is excluded. Engines query min and max first, then dictionaries, then
+filters.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = (
 def describe_contents(
     file: ParquetFile, *, detailed: bool = True
 ) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
-    """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the file."""
+    """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the
+    file."""
     file.expect_filters(file.footer.columns, whole=True)
     stored_filters: list[StoredFilter] = []
     details = tuple(_describe_filters(file, stored_filters, detailed=detailed))
@@ -56,7 +59,8 @@ def describe_contents(
 def _describe_filters(
     file: ParquetFile, stored_filters: list[StoredFilter], *, detailed: bool
 ) -> Iterator[FilterDetail]:
-    """Yield the numbers of each filter that can be read; append all filters whose header can be read to `stored_filters`."""
+    """Yield the numbers of each filter that can be read; append all filters whose header can be
+    read to `stored_filters`."""
     places = file.footer.filter_places({column.index for column in file.footer.columns})
     for row_group in range(file.footer.num_row_groups) if places else ():
         for column in file.footer.columns:
@@ -89,7 +93,8 @@ def _describe_filter(
 
 
 def _list_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterator[StoredPart]:
-    """Yield every part of the file once, in order; where parts overlap, as in a damaged file, the first has the bytes."""
+    """Yield every part of the file once, in order; where parts overlap, as in a damaged file, the
+    first has the bytes."""
     position = 0
     end_of_file = StoredPart(file.source.size, 0, FURTHER, "")
     for part in sorted(
@@ -133,7 +138,8 @@ def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
 
 
 def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[StoredPart]:
-    """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of its own."""
+    """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of
+    its own."""
     place = f"{column}, row group {owned.row_group}"
     data = (
         file.footer.chunk_meta(owned.row_group, owned.column).first_data_page
@@ -152,7 +158,8 @@ _ORDER = (_STATISTICS, "dictionary", _FILTER, _READ)
 
 
 def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -> QuerySteps:
-    """Return the steps of a query; `conditions` has the reports of the values of each condition, all of one file."""
+    """Return the steps of a query; `conditions` has the reports of the values of each condition,
+    all of one file."""
     row_groups = range(len(conditions[0][0].row_groups))
     engines_by_steps: dict[tuple[str, ...], list[str]] = {}
     for engine in load_table().engines:
@@ -166,7 +173,8 @@ def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -
 
 
 def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
-    """Return what happens to a row group in an engine; None stands for engines that query dictionaries, without filters."""
+    """Return what happens to a row group in an engine; None stands for engines that query
+    dictionaries, without filters."""
     return _first_of_all(
         [
             _last_of_any([_answer(engine, report, number) for report in reports])
@@ -176,7 +184,8 @@ def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], 
 
 
 def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
-    """Return what excludes a row group for one value; a report about a column that the file lacks has no engines."""
+    """Return what excludes a row group for one value; a report about a column that the file lacks
+    has no engines."""
     if steps := next((each.steps for each in report.engines if each.name == engine), None):
         return steps[number]
     row_group = report.row_groups[number]
@@ -195,7 +204,8 @@ def _last_of_any(steps: Sequence[str]) -> str:
 
 
 def _first_of_all(steps: Sequence[str]) -> str:
-    """Return the step of a query: one condition is enough, and min and max come before a filter that does harm."""
+    """Return the step of a query: one condition is enough, and min and max come before a filter
+    that does harm."""
     if _HARM in steps and _STATISTICS not in steps:
         return _HARM
     return min((step for step in steps if step != _HARM), key=_ORDER.index)
@@ -225,7 +235,8 @@ class Gather(ReadingVerb[FileContents]):
             file
         )
         if not self.detailed:
-            # The outcomes of rules are most of the bytes of a row, and a page about many files does not list them.
+            # The outcomes of rules are most of the bytes of a row, and a page about many files does
+            # not list them.
             findings = replace(findings, rules=())
         filters, parts = describe_contents(file, detailed=self.detailed)
         return FileContents(

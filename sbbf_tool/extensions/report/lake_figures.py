@@ -1,5 +1,5 @@
-"""The figures of any number of files: bytes, folds, fill, partitions by column, distribution of rates, worst files, and what changed
-since an earlier `inspect`.
+"""The figures of any number of files: bytes, folds, fill, partitions by column, distribution of
+rates, worst files, and what changed since an earlier `inspect`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ def build_fill_figure(totals: LakeTotals) -> Figure | None:
     rows = (
         (column, *(count(sums.deciles[tenth]) for tenth in range(10))) for column, sums in columns
     )
-    note = "About half of the bits of a filter of the right size are set. To the left, filters waste bytes; to the right, they are full."
+    note = (
+        "About half of the bits of a filter of the right size are set. To the left, "
+        "filters waste bytes; to the right, they are full."
+    )
     more = (
         f" The picture has the first {num_rows} of {len(columns):,} columns."
         if num_rows < len(columns)
@@ -133,7 +136,8 @@ def build_fill_figure(totals: LakeTotals) -> Figure | None:
 
 
 def build_partitions_figure(totals: LakeTotals) -> Figure | None:
-    """Build the share of row groups with a filter, by partition and column; None without filters."""
+    """Build the share of row groups with a filter, by partition and column; None without
+    filters."""
     columns = [
         column for column, _ in sorted(totals.columns.items(), key=lambda item: -item[1].bytes)
     ][:_MOST_COLUMNS]
@@ -148,7 +152,10 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
         for number, column in enumerate(columns):
             filters, row_groups, worst = _add_up([totals.partitions[name] for name in part], column)
             share = filters / row_groups if row_groups else 0.0
-            title = f"{labels[at]}, {column}: {filters:,} of {format_count(row_groups, 'row group')} with a filter"
+            title = (
+                f"{labels[at]}, {column}: {filters:,} of "
+                f"{format_count(row_groups, 'row group')} with a filter"
+            )
             title += f", worst rate {format_percent(worst)}" if worst is not None else ""
             cells[at, number] = GridCell(share if filters else None, f"{share * 100:.0f}", title)
     svg, _ = draw_grid(
@@ -185,7 +192,10 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
         for name in names
         for column, sums in totals.partitions[name].columns.items()
     )
-    note = "The darker a cell, the more of the row groups have a filter. A light cell in a dark line or column is a gap."
+    note = (
+        "The darker a cell, the more of the row groups have a filter. A light cell in a "
+        "dark line or column is a gap."
+    )
     return Figure(
         "partitions",
         _PARTITIONS,
@@ -216,7 +226,8 @@ def _row_of_sums(sums: Sums, row_groups: int) -> tuple[Value, ...]:
 
 
 def build_distribution_figure(totals: LakeTotals) -> Figure | None:
-    """Build the numbers of filters by power of ten of the rate; None if no filter could be measured."""
+    """Build the numbers of filters by power of ten of the rate; None if no filter could be
+    measured."""
     if not totals.decades:
         return None
     decades = [*range(LOWEST_DECADE, 0), 1]
@@ -291,20 +302,27 @@ def list_worst_files(totals: LakeTotals) -> FigureTable:
     )
 
 
-_LOSES_ROWS = " The findings name filters or statistics that exclude stored values: a row group that they exclude may still hold the value."
+_LOSES_ROWS = (
+    " The findings name filters or statistics that exclude stored values: a row "
+    "group that they exclude may still hold the value."
+)
 
 
 def build_query_figures(
     queries: Mapping[str, QuerySum], *, loses_rows: bool = False
 ) -> Iterator[Figure]:
-    """Yield a figure for each query; `loses_rows` is whether filters or statistics exclude stored values."""
+    """Yield a figure for each query; `loses_rows` is whether filters or statistics exclude stored
+    values."""
     for number, (query, total) in enumerate(queries.items(), 1):
         problem = (
             f" {format_count(total.problems, 'file')} without a column of it: {total.first_problem}"
             if total.problems
             else ""
         )
-        remark = f" The first line is for files without filters, in engines that query dictionaries.{problem}"
+        remark = (
+            " The first line is for files without filters, in engines that query "
+            f"dictionaries.{problem}"
+        )
         remark += _LOSES_ROWS if loses_rows else ""
         yield build_query_figure(
             f"query_{number}", query, total.counts, total.tiles, total.row_groups, remark
@@ -366,7 +384,10 @@ def build_changes_figure(earlier: EarlierRun, totals: LakeTotals) -> Figure:
         ("filters", count(before.filters), count(totals.filters)),
         ("bytes of filters", size(before.filter_bytes), size(totals.filter_bytes)),
     ]
-    note = f"The filters of {earlier.name} before, and those of the files now, by column. The longer a bar, the more bytes."
+    note = (
+        f"The filters of {earlier.name} before, and those of the files now, by column. "
+        "The longer a bar, the more bytes."
+    )
     tables = (
         table("All files", ("of all files", "before", "now"), totals_of_all),
         table("Filters by column", head, rows),
@@ -379,7 +400,8 @@ _MOST_BYTES = 1 << 30
 
 
 def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
-    """Read a report of `inspect` as JSON, one file at a time. Raises UsageError for any other file."""
+    """Read a report of `inspect` as JSON, one file at a time. Raises UsageError for any other
+    file."""
     name = os.fsdecode(path)
     totals, report = LakeTotals(), None
     try:
@@ -431,7 +453,8 @@ def _ensure_possible(report: InspectReport) -> None:
 
 
 def _read_documents(name: str) -> Iterator[Any]:
-    """Yield the documents of a report, one a line. Raises OSError, ValueError, RecursionError, UnreadableError."""
+    """Yield the documents of a report, one a line. Raises OSError, ValueError, RecursionError,
+    UnreadableError."""
     with open(name, "rb") as stream:
         is_empty = True
         while text := stream.readline(_MOST_BYTES + 1):

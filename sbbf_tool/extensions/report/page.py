@@ -1,4 +1,5 @@
-"""The page: one HTML file that loads nothing, with the figures of all files, whose contents a runner gathers. Only here is Jinja2."""
+"""The page: one HTML file that loads nothing, with the figures of all files, whose contents a
+runner gathers. Only here is Jinja2."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ _MOST_UNREADABLE = 100
 
 
 class ReportPage:
-    """What a page shows. Files are added one by one, and kept as totals; of the only file of a page, all is kept."""
+    """What a page shows. Files are added one by one, and kept as totals; of the only file of a
+    page, all is kept."""
 
     def __init__(
         self,
@@ -161,7 +163,8 @@ class ReportPage:
             load_file("page.html.jinja")
         )
         return page.render(
-            title=f"Bloom filters of {', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
+            title="Bloom filters of "
+            f"{', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
             style=Markup(style),
             style_hash=Markup(_hash(style)),
             script=Markup(script),
@@ -322,8 +325,9 @@ def write_page(
 ) -> PageReport:
     """Write the page about the files on which `run` does the work; see `write_report`.
 
-    `is_single` says that `names` means one file, whose error is raised. `write_fix` writes the fixes on the page. Raises
-    UnreadableError with the message `no_files`, if it is given, if there is no file; otherwise, the page then says so.
+    `is_single` says that `names` means one file, whose error is raised. `write_fix` writes the
+    fixes on the page. Raises UnreadableError with the message `no_files`, if it is given, if there
+    is no file; otherwise, the page then says so.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
@@ -418,14 +422,17 @@ def write_report(
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> PageReport:
-    """Write one HTML page, with pictures, about the filters of files; each of `paths` is a file, a folder, a glob, a URL or a table.
+    """Write one HTML page, with pictures, about the filters of files; each of `paths` is a file, a
+    folder, a glob, a URL or a table.
 
-    The page loads nothing and needs no script. It replaces `output`, in one step, if that is a page or does not exist. `queries`
-    are as in `advise`: the page shows what excludes each row group. `against` is a report of an earlier `inspect`, saved as JSON, with
-    which the page compares the files. The findings are those of `check`; `quick` leaves out the rules that read data;
-    `engine_names` are the engines that read the files. Files that cannot be
-    read are listed on the page; if there is only one file, its error is raised instead. Raises UsageError (an invalid query, a column that
-    no file has, a report that is none of `inspect`), RefusedError and WriteError (the page cannot be written).
+    The page loads nothing and needs no script. It replaces `output`, in one step, if that is a page
+    or does not exist. `queries` are as in `advise`: the page shows what excludes each row group.
+    `against` is a report of an earlier `inspect`, saved as JSON, with which the page compares the
+    files. The findings are those of `check`; `quick` leaves out the rules that read data;
+    `engine_names` are the engines that read the files. Files that cannot be read are listed on the
+    page; if there is only one file, its error is raised instead. Raises UsageError (an invalid
+    query, a column that no file has, a report that is none of `inspect`), RefusedError and
+    WriteError (the page cannot be written).
     """
     names = tuple(os.fsdecode(path) for path in as_iterable(paths))
     table = find_table(names[0]) if len(names) == 1 else None

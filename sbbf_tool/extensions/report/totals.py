@@ -230,7 +230,8 @@ class LakeTotals:
 
 
 def partition_of(path: str) -> str:
-    """Return the partition of a file by the folders of its path, such as `day=2026-01-31`, or its folder if it has none."""
+    """Return the partition of a file by the folders of its path, such as `day=2026-01-31`, or its
+    folder if it has none."""
     values = partition_values(path)
     return (
         "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items())

@@ -1,4 +1,5 @@
-"""Tables of Delta, Iceberg and DuckLake: their live files, and the commit that replaces files by copies with other filters."""
+"""Tables of Delta, Iceberg and DuckLake: their live files, and the commit that replaces files by
+copies with other filters."""
 
 from __future__ import annotations
 

@@ -48,7 +48,8 @@ def make_options() -> list[click.Option]:
             metavar="AGE",
             expose_value=False,
             callback=remember,
-            help="Of a table: list copies that a run left without a commit at least 24h, 30m, ... ago; --in-place deletes them.",
+            help="Of a table: list copies that a run left without a commit at least 24h, "
+            "30m, ... ago; --in-place deletes them.",
         ),
     ]
 
@@ -89,5 +90,6 @@ def _show_report(page: Page, report: AbandonedReport) -> None:
         f"; {report.younger:,} younger: a run may be at work on them" if report.younger else ""
     )
     page.say(
-        f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}"
+        f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} "
+        f"{done}{younger}"
     )

@@ -1,4 +1,5 @@
-"""A command that changes a table: what it costs, before it starts; at the end, the commits and how to undo them."""
+"""A command that changes a table: what it costs, before it starts; at the end, the commits and how
+to undo them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from sbbf_tool.running.selection import Selection
 
 _SAMPLE_FILES = 8
-"""Number of files from whose footers the bytes of new filters are estimated, as if every value were distinct."""
+"""Number of files from whose footers the bytes of new filters are estimated, as if every value were
+distinct."""
 _MOST_NAMES = 3
 """Number of vanished files whose names are printed."""
 
@@ -45,7 +47,8 @@ class TableCommand(TableRun):
     def show_cost(
         self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None
     ) -> None:
-        """Print what the change costs, before it starts, to standard error; `spec` and `rebuild` are those of new filters."""
+        """Print what the change costs, before it starts, to standard error; `spec` and `rebuild`
+        are those of new filters."""
         table, files = (
             self.table,
             [live for live in selection.live_files() if not live.unchangeable],
@@ -82,21 +85,24 @@ class TableCommand(TableRun):
             parts.append("copies share the blocks of the old files")
         else:
             parts.append(
-                f"copies take at most as much again, and at most {format_size(total)} of old files stay {_until(table.format)}"
+                f"copies take at most as much again, and at most {format_size(total)} of old "
+                f"files stay {_until(table.format)}"
             )
         render.note(
             f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}"
         )
 
     def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
-        """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
+        """Return the last lines of a command that makes this change, and others; `has_undo` is
+        whether `remove-filter` undoes it."""
         return CommitLines([self, *others], has_undo=has_undo)
 
 
 def _filter_bytes(
     path: TableFile, spec: FilterSpec, keys: KeysLike, rebuild: Rebuild | None
 ) -> int | None:
-    """Return the bytes of a file's new filters if all values are distinct; None if the file cannot have them."""
+    """Return the bytes of a file's new filters if all values are distinct; None if the file cannot
+    have them."""
     try:
         with ParquetFile.open(path, keys) as file:
             total = 0
@@ -113,7 +119,8 @@ def _filter_bytes(
 
 
 class CommitLines:
-    """The last lines of a command that changed tables, in place of `Undo` of a command that changed files."""
+    """The last lines of a command that changed tables, in place of `Undo` of a command that changed
+    files."""
 
     def __init__(self, runs: Sequence[TableRun], *, has_undo: bool) -> None:
         self._runs = runs
@@ -137,7 +144,8 @@ class CommitLines:
 
     @property
     def exit_code(self) -> int:
-        """The exit code that the commits call for: that of a refusal if copies were lost, or other commits came first for every file."""
+        """The exit code that the commits call for: that of a refusal if copies were lost, or other
+        commits came first for every file."""
         is_refused = any(
             run.files_without_copy or (run.vanished and not run.commits) for run in self._runs
         )
@@ -206,7 +214,10 @@ def _lines_of(run: TableRun) -> Iterator[str]:
             if commit.rebuilds
             else ""
         )
-        files = f"{format_count(commit.num_files, 'file')} {'as' if commit.is_new_version else 'in'} {commit.version}"
+        files = (
+            f"{format_count(commit.num_files, 'file')} "
+            f"{'as' if commit.is_new_version else 'in'} {commit.version}"
+        )
         yield f"committed {files}{again}; no row changed"
     without_copy = set(run.files_without_copy)
     for paths, event in (
@@ -220,4 +231,6 @@ def _lines_of(run: TableRun) -> Iterator[str]:
             names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (
                 ", ..." if len(paths) > _MOST_NAMES else ""
             )
-            yield f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"
+            yield (
+                f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"
+            )

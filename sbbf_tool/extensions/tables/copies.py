@@ -1,13 +1,16 @@
-"""The copies of files that runs make in a table: the marker of a run that is at work, and the copies that no run will commit any more.
+"""The copies of files that runs make in a table: the marker of a run that is at work, and the
+copies that no run will commit any more.
 
-A run renews its marker every minute. A marker is a file in the table's folder, `_sbbf-run-<run>-<seconds since 1970>`, with the table's
-`marker_text`: renewing creates the new one and then removes the old one, so that there is always one. Clean-ups of Delta and Iceberg skip
-names with an underscore.
+A run renews its marker every minute. A marker is a file in the table's folder,
+`_sbbf-run-<run>-<seconds since 1970>`, with the table's `marker_text`: renewing creates the new one
+and then removes the old one, so that there is always one. Clean-ups of Delta and Iceberg skip names
+with an underscore.
 
-A copy is abandoned if its name says that a run made it, no retained version of the table refers to it, and its run has not renewed its
-marker for a while; if there is no marker, the copy itself must be that old. A table may lie below another one: copies in its folders are
-its own. Tables with a `marker_text` may share their folder with others: there, only copies of runs whose marker has this text are
-abandoned.
+A copy is abandoned if its name says that a run made it, no retained version of the table refers to
+it, and its run has not renewed its marker for a while; if there is no marker, the copy itself must
+be that old. A table may lie below another one: copies in its folders are its own. Tables with a
+`marker_text` may share their folder with others: there, only copies of runs whose marker has this
+text are abandoned.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class AbandonedCopy(Frozen):
     run: str
     """Id of the run, which is part of the copy's name."""
     age_seconds: float
-    """Seconds since the run renewed its marker; since the copy was written, if there is no marker."""
+    """Seconds since the run renewed its marker; since the copy was written, if there is no
+    marker."""
 
 
 class AbandonedReport(Tabular):
@@ -63,13 +67,15 @@ _PREFIX = "_sbbf-run-"
 _MARKER = re.compile(rf"{_PREFIX}(?P<run>[0-9a-f]{{16}})-(?P<seconds>[0-9]{{1,12}})")
 _RENEWAL_SECONDS = 60.0
 _AT_WORK_SECONDS = 300.0
-"""A run that renewed its marker within this time may be at work; its copies are not abandoned at any requested age."""
+"""A run that renewed its marker within this time may be at work; its copies are not abandoned at
+any requested age."""
 OLD_SECONDS = 24 * 3600.0
 """Age from which copies count as abandoned, by default."""
 
 
 class RunMarker:
-    """The marker of a run in a table's folder. Use as a context manager; a thread renews the marker meanwhile."""
+    """The marker of a run in a table's folder. Use as a context manager; a thread renews the marker
+    meanwhile."""
 
     def __init__(
         self, location: str, run: str, text: str = "", *, stays_after_error: bool = False
@@ -85,7 +91,8 @@ class RunMarker:
     def __enter__(self) -> RunMarker:
         try:
             if not places.is_url(self._location):
-                # DuckLake creates the folder of a table with the first file that it writes; all files may have been added from elsewhere.
+                # DuckLake creates the folder of a table with the first file that it writes; all
+                # files may have been added from elsewhere.
                 os.makedirs(self._location, exist_ok=True)
             self._create()
             if places.is_url(
@@ -129,7 +136,8 @@ class RunMarker:
 def find_unreferenced(
     table: LakeTable, older_than: float
 ) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
-    """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
+    """Return the abandoned copies, and the younger ones, which a run may still commit. Both are
+    ordered by path."""
     # A run that begins between the two listings has a marker, and no copy in the list.
     copies = dict(_copies_below(table.location))
     renewals = _renewals(table)
@@ -171,7 +179,8 @@ def find_unreferenced(
 def delete_abandoned(
     table: LakeTable, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS
 ) -> None:
-    """Delete abandoned copies, the old markers of runs, and temporary files of killed processes. Raises WriteError."""
+    """Delete abandoned copies, the old markers of runs, and temporary files of killed processes.
+    Raises WriteError."""
     for copy in copies:
         delete_copy(copy.path)
     for run, seconds in _renewals(table).items():
@@ -195,7 +204,8 @@ def delete_copy(path: str) -> None:
 
 
 def copies_of_run(folder: str, run: str) -> list[str]:
-    """Return the paths of the copies that a run made in a folder, which for a URL takes requests; none if it cannot be listed."""
+    """Return the paths of the copies that a run made in a folder, which for a URL takes requests;
+    none if it cannot be listed."""
     with suppress(SbbfError):
         return [
             f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run
@@ -243,7 +253,8 @@ def _copies_below(location: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_in_inner_table(location: str, path: str, formats: dict[str, str | None]) -> bool:
-    """Return whether the file of a table belongs to another one, whose root lies between. `formats` keeps what is known of folders."""
+    """Return whether the file of a table belongs to another one, whose root lies between. `formats`
+    keeps what is known of folders."""
     folder = path.rpartition("/")[0]
     while len(folder) > len(location):
         if folder not in formats:

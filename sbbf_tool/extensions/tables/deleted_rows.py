@@ -1,8 +1,10 @@
-"""Rows that a table has deleted without rewriting their data file: by deletion vectors, position delete files, or rows of a catalog.
+"""Rows that a table has deleted without rewriting their data file: by deletion vectors, position
+delete files, or rows of a catalog.
 
-Each class is a `file.table_file.Deletes`: it is sent to the worker that has found rows of the data file, and reads only there. A deletion
-vector is a Roaring bitmap in the portable form for 64 bits, the same for Delta (PROTOCOL.md, "Deletion Vector Format"), Iceberg (Puffin
-specification, "deletion-vector-v1") and DuckLake.
+Each class is a `file.table_file.Deletes`: it is sent to the worker that has found rows of the data
+file, and reads only there. A deletion vector is a Roaring bitmap in the portable form for 64 bits,
+the same for Delta (PROTOCOL.md, "Deletion Vector Format"), Iceberg (Puffin specification,
+"deletion-vector-v1") and DuckLake.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 8192
 _MAGIC = 1681511377
 _MAX_VECTOR = 1 << 30
-"""Maximum number of bytes of a deletion vector that is read: more than the vector of two billion rows can have."""
+"""Maximum number of bytes of a deletion vector that is read: more than the vector of two billion
+rows can have."""
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
 _MAX_CONTAINERS = 1 << 16
 _LARGEST_ARRAY = 4096
@@ -36,7 +39,8 @@ _LARGEST_ARRAY = 4096
 
 
 class Vector(Frozen):
-    """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the vector, and its CRC-32."""
+    """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the
+    vector, and its CRC-32."""
 
     count: int
     """Number of deleted rows that the table records."""
@@ -72,7 +76,8 @@ class PositionFile(Frozen):
 
     path: str
     data_file: str | None
-    """The data file as the column `file_path` has it; None if all positions are those of one data file."""
+    """The data file as the column `file_path` has it; None if all positions are those of one data
+    file."""
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         deleted = np.zeros(len(rows), np.bool_)
@@ -99,7 +104,8 @@ class Positions(Frozen):
 
 
 def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of these row numbers, which ascend, a deletion vector of `count` rows has. Raises ValueError and IndexError.
+    """Return which of these row numbers, which ascend, a deletion vector of `count` rows has.
+    Raises ValueError and IndexError.
 
     No container is expanded: a few bytes may state billions of rows.
     """
@@ -152,9 +158,11 @@ def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray
 def open_batches(
     path: str, columns: tuple[str, ...], noun: str
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Open a Parquet file of a table's metadata, and read those of these columns that it has, batch by batch.
+    """Open a Parquet file of a table's metadata, and read those of these columns that it has, batch
+    by batch.
 
-    The block uses the batches, because pyarrow decodes some values only when they are used; its errors become UnreadableError.
+    The block uses the batches, because pyarrow decodes some values only when they are used; its
+    errors become UnreadableError.
     """
     with ParquetFile.open(path) as file:
         footer = file.footer

@@ -1,6 +1,7 @@
 """The interface of a table of any format: the commit, and the run that leads to it.
 
-A module per format implements it. `commit` reads the newest version itself; `editing` makes the copies, and `table_run` connects both.
+A module per format implements it. `commit` reads the newest version itself; `editing` makes the
+copies, and `table_run` connects both.
 """
 
 from __future__ import annotations
@@ -30,27 +31,33 @@ class LakeTable(Table):
     changed_by = "sbbf_tool.extensions.tables.command:TableCommand"
 
     marker_text: str = ""
-    """Content of the markers of runs in the table's folder. Unless it is empty, copies are this table's only if the marker of their run
-    has it, since the folder may also have files of a table in another catalog."""
+    """Content of the markers of runs in the table's folder. Unless it is empty, copies are this
+    table's only if the marker of their run has it, since the folder may also have files of a table
+    in another catalog."""
 
     def copy_path(self, file: LiveFile, name: str) -> str:
         return f"{file.path.rpartition('/')[0]}/{name}"
 
     @abstractmethod
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
-        """Replace files in one commit in which no row changes, based on the newest version of the table.
+        """Replace files in one commit in which no row changes, based on the newest version of the
+        table.
 
-        Without replacements, it sets the properties of the change alone, in a format whose `takes_properties` is true. If another commit
-        comes first, the commit is built again from the new version; files that it removed are left out. Raises RefusedError if the newest
-        version cannot be changed or other commits come first in all attempts, WriteError if writing fails (nothing is changed in both
-        cases), and UncertainWriteError if it is unknown whether the commit succeeded: then the copies must stay.
+        Without replacements, it sets the properties of the change alone, in a format whose
+        `takes_properties` is true. If another commit comes first, the commit is built again from
+        the new version; files that it removed are left out. Raises RefusedError if the newest
+        version cannot be changed or other commits come first in all attempts, WriteError if writing
+        fails (nothing is changed in both cases), and UncertainWriteError if it is unknown whether
+        the commit succeeded: then the copies must stay.
         """
 
     def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these copies that a version refers to. Their names are unique, and a table may spell a folder in several ways."""
+        """Return those of these copies that a version refers to. Their names are unique, and a
+        table may spell a folder in several ways."""
         names = self.referenced_names({path.rpartition("/")[2] for path in paths})
         return {path for path in paths if path.rpartition("/")[2] in names}
 
     @abstractmethod
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these file names that a file of any retained version of the table has, in whatever folder."""
+        """Return those of these file names that a file of any retained version of the table has, in
+        whatever folder."""

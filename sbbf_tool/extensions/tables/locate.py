@@ -1,7 +1,8 @@
-"""What a name means: the root of a table in a folder or below a URL, `ducklake:...`, `CATALOG:namespace.table`, or files.
+"""What a name means: the root of a table in a folder or below a URL, `ducklake:...`,
+`CATALOG:namespace.table`, or files.
 
-A catalog in a name is one of PyIceberg's configuration. This module imports the formats only for names of tables, since commands on files
-must start fast.
+A catalog in a name is one of PyIceberg's configuration. This module imports the formats only for
+names of tables, since commands on files must start fast.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def find_catalog(name: str) -> str | None:
-    """Return the catalog in a name that has the form of `CATALOG:NAMESPACE.TABLE`; None for names of files."""
+    """Return the catalog in a name that has the form of `CATALOG:NAMESPACE.TABLE`; None for names
+    of files."""
     match = _IN_CATALOG.fullmatch(name)
     if (
         match is None
@@ -36,7 +38,8 @@ def find_catalog(name: str) -> str | None:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a name is that of a table in a catalog of any kind, rather than a path, glob or URL. Nothing is opened."""
+    """Return whether a name is that of a table in a catalog of any kind, rather than a path, glob
+    or URL. Nothing is opened."""
     return name.startswith(DUCKLAKE) or find_catalog(name) is not None
 
 
@@ -52,8 +55,9 @@ def is_table(name: str) -> bool:
 def find_table(name: str) -> LakeTable | None:
     """Open the table that a name means; None if the name means files.
 
-    A file of a table is not the table, and tables of Hudi and Paimon are files. Raises UnreadableError for a damaged table, RefusedError
-    for one that cannot be read, and UsageError if a package for the format is missing or the name of a catalog's table is incomplete.
+    A file of a table is not the table, and tables of Hudi and Paimon are files. Raises
+    UnreadableError for a damaged table, RefusedError for one that cannot be read, and UsageError if
+    a package for the format is missing or the name of a catalog's table is incomplete.
     """
     if name.startswith(DUCKLAKE):
         from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable

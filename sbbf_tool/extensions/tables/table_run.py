@@ -1,9 +1,10 @@
-"""A run that changes a table: copies of its files with other filters, and commits that put them in place of the files.
+"""A run that changes a table: copies of its files with other filters, and commits that put them in
+place of the files.
 
     live files -> rows of the runner, each with a copy -> commit -> deletion of copies that are not part of the table
 
-Until a commit, the table is unchanged: copies that are not committed are deleted however the run ends. If it is unknown whether a commit
-succeeded, nothing is deleted.
+Until a commit, the table is unchanged: copies that are not committed are deleted however the run
+ends. If it is unknown whether a commit succeeded, nothing is deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 _CONCURRENT_REQUESTS = 16
 _MOST_LISTED = 16
-"""Number of prefixes that are listed when a run ends early, which should take no more than a second."""
+"""Number of prefixes that are listed when a run ends early, which should take no more than a
+second."""
 
 
 class TableRun:
@@ -47,32 +49,42 @@ class TableRun:
         may_lack_columns: bool = False,
         on_cluster: bool = False,
     ) -> None:
-        """Describe the run; nothing is read or written before `rows`. Without `edit`, the files are changed in place.
+        """Describe the run; nothing is read or written before `rows`. Without `edit`, the files are
+        changed in place.
 
-        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says that workers may write copies after
-        the run was interrupted. Raises UsageError if the table cannot have the change.
+        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster`
+        says that workers may write copies after the run was interrupted. Raises UsageError if the
+        table cannot have the change.
         """
         self.edit = edit or Edit(in_place=True)
         if self.edit.files_per_commit is not None and self.edit.files_per_commit < 1:
             raise UsageError(
-                f"the number of files per commit must be at least 1, not {self.edit.files_per_commit}"
+                "the number of files per commit must be at least 1, not "
+                f"{self.edit.files_per_commit}"
             )
         if change.properties and not table.takes_properties:
             reason = f"{table.format} has no properties by which later writers add filters"
-            hint = "leave the option out, and run the command again for new files: it skips those that have filters"
+            hint = (
+                "leave the option out, and run the command again for new files: it skips "
+                "those that have filters"
+            )
             raise UsageError(reason, file=table.name, hint=hint)
         self.table = table
         self.change = change
         self.commits: list[Commit] = []
         """The commits so far. Nothing has been committed if it is empty after the run."""
         self.vanished: list[str] = []
-        """Paths of the files that other commits replaced or removed before this run could, and of those whose copies are lost."""
+        """Paths of the files that other commits replaced or removed before this run could, and of
+        those whose copies are lost."""
         self.files_without_copy: list[str] = []
-        """Paths of the files whose copies were deleted or changed before the commit, as by a clean-up of the table's folder."""
+        """Paths of the files whose copies were deleted or changed before the commit, as by a
+        clean-up of the table's folder."""
         self.old_bytes = 0
-        """Bytes of the files that the commits replaced. They stay until the table's own clean-up deletes the files."""
+        """Bytes of the files that the commits replaced. They stay until the table's own clean-up
+        deletes the files."""
         self.sets_properties_alone = False
-        """Whether the run set properties of the table in a commit of their own, because no file needed a copy."""
+        """Whether the run set properties of the table in a commit of their own, because no file
+        needed a copy."""
         self._where = where
         self._may_lack_columns = may_lack_columns
         self.on_cluster = on_cluster
@@ -81,7 +93,8 @@ class TableRun:
         self._only_removes = True
         """Whether the pending copies differ from the files only in filters that are gone."""
         self._new_names: set[str] = set()
-        """The file names of the copies that commits contain: each is unique, and a table may spell one folder in several ways."""
+        """The file names of the copies that commits contain: each is unique, and a table may spell
+        one folder in several ways."""
         self._is_commit_uncertain = False
 
     def rows(
@@ -89,10 +102,12 @@ class TableRun:
         run: Callable[[Selection, Work[Report]], Generator[Row[Report], None, None]],
         work: Work[Report],
     ) -> Iterator[Row[Report]]:
-        """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row.
+        """Yield the row of each live file, with the runner's `run`, and commit; the last commit
+        follows the last row.
 
-        If the caller stops before the last row, the copies since the last commit are deleted. Raises the errors of `Table.commit`,
-        RefusedError if the table cannot be changed, and UsageError if it lacks a column of the change.
+        If the caller stops before the last row, the copies since the last commit are deleted.
+        Raises the errors of `Table.commit`, RefusedError if the table cannot be changed, and
+        UsageError if it lacks a column of the change.
         """
         self.table.ensure_changeable(conditional_put=self.edit.conditional_put)
         selection = Selection(self.table.name, self._where, table=self.table, run=new_run())
@@ -131,7 +146,8 @@ class TableRun:
             self._set_properties()
 
     def ensure_columns(self, selection: Selection) -> None:
-        """Raise UsageError if the table does not have a column of the change, or has its values only as those of partitions.
+        """Raise UsageError if the table does not have a column of the change, or has its values
+        only as those of partitions.
 
         Nothing is raised if the table need not have them.
         """
@@ -157,7 +173,8 @@ class TableRun:
         self._only_removes &= report.only_removes
 
     def _commit(self) -> None:
-        """Commit the pending copies; delete those of files that vanished. Raises the errors of `Table.commit`."""
+        """Commit the pending copies; delete those of files that vanished. Raises the errors of
+        `Table.commit`."""
         self._leave_out_missing()
         if not self._pending:
             return
@@ -191,7 +208,8 @@ class TableRun:
         )
 
     def _leave_out_missing(self) -> None:
-        """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may have deleted it since."""
+        """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may
+        have deleted it since."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
@@ -210,7 +228,8 @@ class TableRun:
         self._pending = [copy for copy in self._pending if copy not in missing]
 
     def _set_properties(self) -> None:
-        """Set the properties of the change if no commit of files has done so, and if the table does not have them."""
+        """Set the properties of the change if no commit of files has done so, and if the table does
+        not have them."""
         properties = self.change.properties
         if properties and not any(commit.num_files for commit in self.commits):
             self.sets_properties_alone = (
@@ -232,9 +251,11 @@ class TableRun:
         }
 
     def _delete_copies(self, selection: Selection, ends_early: bool) -> None:
-        """Delete the copies of this run that no commit contains, also those whose row was lost with its process.
+        """Delete the copies of this run that no commit contains, also those whose row was lost with
+        its process.
 
-        The latter are looked for among objects only if the run ends early, and in few folders: listing takes requests.
+        The latter are looked for among objects only if the run ends early, and in few folders:
+        listing takes requests.
         """
         if self._is_commit_uncertain:
             return
@@ -260,14 +281,16 @@ def _delete(paths: Sequence[str]) -> None:
 
 
 def _refuse_other_length(row: Row[Report], recorded: int | None) -> Row[Report]:
-    """Return the row, or a refusal if the file has another length than the table records: what it records may be of other rows."""
+    """Return the row, or a refusal if the file has another length than the table records: what it
+    records may be of other rows."""
     report: Any = row.report
     if row.status != OK or recorded in (None, getattr(report, "old_bytes", recorded)):
         return row
     if report.output != report.file and not report.dry_run:
         _delete([report.output])
     reason = (
-        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its statistics and deletions may be of another file;"
+        f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its "
+        "statistics and deletions may be of another file;"
         " restore the file, or let a writer of the table replace it"
     )
     return Row(row.path, REFUSED, reason, RefusedError.exit_code, row.seconds)

@@ -1,4 +1,5 @@
-"""Objects of S3, Google Cloud Storage and Azure, files of HDFS and of HTTP servers: one interface for all services.
+"""Objects of S3, Google Cloud Storage and Azure, files of HDFS and of HTTP servers: one interface
+for all services.
 
     store       the interface of a service: read a range of one version, list the names below a prefix, publish a version in one step
     s3_bucket   reads of S3, by botocore, and its errors

@@ -1,4 +1,5 @@
-"""What holds for the libraries of all services: answers that they would read as a whole have a limit, and calls of sbbf log nothing."""
+"""What holds for the libraries of all services: answers that they would read as a whole have a
+limit, and calls of sbbf log nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from sbbf_tool.storage.objects.retries import IN_FLIGHT
 class _OthersOnly(logging.NullHandler):
     """A handler that gives the root logger the messages that no call of this package causes.
 
-    Messages of the libraries contain signatures, and URLs with their secrets. An application that uses them itself keeps its own log.
+    Messages of the libraries contain signatures, and URLs with their secrets. An application that
+    uses them itself keeps its own log.
     """
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -37,7 +39,8 @@ for _logger in map(logging.getLogger, ("azure", "botocore", "google", "msal", "u
         _logger.propagate = False
 
 MOST_ANSWER_BYTES = 16 << 20
-"""Length of the longest answer that states no object: a list of the 50,000 blocks of an object takes at most 10 MB."""
+"""Length of the longest answer that states no object: a list of the 50,000 blocks of an object
+takes at most 10 MB."""
 
 
 class Body(BytesIO):
@@ -48,7 +51,8 @@ class Body(BytesIO):
 
 
 def read_answer(raw: Any, decode_content: bool = False) -> Body:
-    """Read an answer of urllib3 as a whole. Raises UnreadableError if it is longer than any that a service sends."""
+    """Read an answer of urllib3 as a whole. Raises UnreadableError if it is longer than any that a
+    service sends."""
     body = raw.read(MOST_ANSWER_BYTES + 1, decode_content=decode_content)
     if len(body) > MOST_ANSWER_BYTES:
         raw.close()
@@ -58,7 +62,8 @@ def read_answer(raw: Any, decode_content: bool = False) -> Body:
 
 
 def limited_session(session: Any = None) -> Any:
-    """Return a session of requests, which the libraries of Azure and Google use, that reads no answer without end and follows no redirect.
+    """Return a session of requests, which the libraries of Azure and Google use, that reads no
+    answer without end and follows no redirect.
 
     The service of a bucket redirects no request; another host would get what is written.
     """

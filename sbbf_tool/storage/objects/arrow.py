@@ -1,6 +1,8 @@
-"""File systems of pyarrow: HDFS, and those that a caller gives, among them every file system of fsspec.
+"""File systems of pyarrow: HDFS, and those that a caller gives, among them every file system of
+fsspec.
 
-For HDFS, pyarrow uses libhdfs of the installed Hadoop, found through `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
+For HDFS, pyarrow uses libhdfs of the installed Hadoop, found through `HADOOP_HOME`,
+`ARROW_LIBHDFS_DIR` and `CLASSPATH`.
 
 Read-only: pyarrow's move removes the old file first, so for a moment neither file would exist.
 """
@@ -30,8 +32,8 @@ from sbbf_tool.storage.objects.store import (
 class ArrowStore(ReadOnlyStore):
     """An `ObjectStore` of the files of a pyarrow file system.
 
-    A file's version is its length and modification time; in a file system of fsspec, also the key that fsspec makes from all it knows of
-    the file, such as its ETag.
+    A file's version is its length and modification time; in a file system of fsspec, also the key
+    that fsspec makes from all it knows of the file, such as its ETag.
     """
 
     service_name = "HDFS"
@@ -49,7 +51,8 @@ class ArrowStore(ReadOnlyStore):
 
     @classmethod
     def of_hdfs(cls, url: str) -> ArrowStore:
-        """Connect to the cluster of `hdfs://HOST:PORT`, or, for `hdfs://`, to the cluster in Hadoop's configuration."""
+        """Connect to the cluster of `hdfs://HOST:PORT`, or, for `hdfs://`, to the cluster in
+        Hadoop's configuration."""
         try:
             return cls(
                 arrow.HadoopFileSystem.from_uri(
@@ -57,7 +60,10 @@ class ArrowStore(ReadOnlyStore):
                 )
             )
         except (OSError, ArrowException, ValueError) as error:
-            hint = "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH from `hadoop classpath --glob`"
+            hint = (
+                "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH "
+                "from `hadoop classpath --glob`"
+            )
             raise UnreadableError(
                 f"HDFS cannot be reached ({_reason(error)})", hint=hint
             ) from error
@@ -146,7 +152,8 @@ def open_in(files: arrow.FileSystem, path: str) -> ObjectSource:
 
 
 def file_system(urls: list[str]) -> tuple[Any, list[str]]:
-    """Return the pyarrow file system of these URLs, and their paths in it. Raises UsageError unless one file system has them all."""
+    """Return the pyarrow file system of these URLs, and their paths in it. Raises UsageError unless
+    one file system has them all."""
     locations = [parse_location(url) for url in urls]
     services = {location.service for location in locations}
     if len(services) > 1:

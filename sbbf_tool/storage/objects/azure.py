@@ -1,21 +1,25 @@
-"""Publication of a new version of an Azure block blob in one step: a new block list of the old committed blocks and new ones.
+"""Publication of a new version of an Azure block blob in one step: a new block list of the old
+committed blocks and new ones.
 
     in place     Get Block List, Put Block for the new bytes, one Put Block List
     elsewhere    the same without old blocks: Put Block From URL, with which the service copies the old bytes itself
     256 KiB      and less: one Put Blob of the whole object
 
-The last request requires the ETag that was read (`If-Match`), or that no blob exists (`If-None-Match: *`). It replaces all attributes of
-the blob, so those of the old one are sent again. Blocks that no blob contains are invisible; the next change of the blob removes them, or
+The last request requires the ETag that was read (`If-Match`), or that no blob exists
+(`If-None-Match: *`). It replaces all attributes of the blob, so those of the old one are sent
+again. Blocks that no blob contains are invisible; the next change of the blob removes them, or
 Azure after a week.
 
-A blob has at most 50,000 blocks, whose ids all have the same length. A blob that was written by one Put Blob has no blocks, nor does a
-file that the Data Lake API wrote. Up to 16 MiB of it are uploaded as blocks; beyond, the service copies them (Put Block From URL), or, if
-it refuses, they are uploaded too.
+A blob has at most 50,000 blocks, whose ids all have the same length. A blob that was written by one
+Put Blob has no blocks, nor does a file that the Data Lake API wrote. Up to 16 MiB of it are
+uploaded as blocks; beyond, the service copies them (Put Block From URL), or, if it refuses, they
+are uploaded too.
 
-The client has the settings with which obstore reads: `AZURE_STORAGE_ACCOUNT_NAME` unless the URL names the account, then an account key
-(`AZURE_STORAGE_ACCOUNT_KEY`), a shared access signature (`AZURE_STORAGE_SAS_TOKEN`), a bearer token (`AZURE_STORAGE_TOKEN`), or what
-azure-identity finds: a service principal, a workload or managed identity, or the login of a developer's tools. `AZURE_STORAGE_ENDPOINT`
-names another endpoint, `AZURE_STORAGE_USE_EMULATOR` Azurite.
+The client has the settings with which obstore reads: `AZURE_STORAGE_ACCOUNT_NAME` unless the URL
+names the account, then an account key (`AZURE_STORAGE_ACCOUNT_KEY`), a shared access signature
+(`AZURE_STORAGE_SAS_TOKEN`), a bearer token (`AZURE_STORAGE_TOKEN`), or what azure-identity finds: a
+service principal, a workload or managed identity, or the login of a developer's tools.
+`AZURE_STORAGE_ENDPOINT` names another endpoint, `AZURE_STORAGE_USE_EMULATOR` Azurite.
 """
 
 from __future__ import annotations
@@ -128,9 +132,10 @@ class _BlobUpload(Upload):
             request.http_request.set_bytes_body(body)
 
         def commit() -> None:
-            # The library asks for the latest block of each id, whatever the state in its list is: it would take a block that another client
-            # has begun to upload in place of an old one. And it takes no id that is not text. So the list is a body by hand; the one that
-            # it replaces names a block that does not exist.
+            # The library asks for the latest block of each id, whatever the state in its list is:
+            # it would take a block that another client has begun to upload in place of an old one.
+            # And it takes no id that is not text. So the list is a body by hand; the one that it
+            # replaces names a block that does not exist.
             self.blob.commit_block_list(
                 [BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition
             )
@@ -164,7 +169,10 @@ class _BlobUpload(Upload):
                 raise
             except SbbfError as error:
                 # A firewall may close the account to its own service.
-                warning = f"the service did not copy old bytes itself, so they were uploaded ({error.message})"
+                warning = (
+                    "the service did not copy old bytes itself, so they were uploaded "
+                    f"({error.message})"
+                )
                 if warning not in self.warnings:
                     self.warnings.append(warning)
         data = self.planned_source.read(part.start, size)
@@ -196,7 +204,8 @@ class _BlobUpload(Upload):
         return _writer_of(self.old).account == self.store.account
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the arguments that give the new blob the attributes of the old one; add warnings about those that are lost."""
+        """Return the arguments that give the new blob the attributes of the old one; add warnings
+        about those that are lost."""
         if self.old is None:
             return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
         writer, headers = _writer_of(self.old), dict[str, str]()
@@ -229,7 +238,8 @@ class _BlobUpload(Upload):
 
 
 class AzureWriter(CloudWriter):
-    """The writing half of a container. Raises RefusedError for Microsoft Fabric, and DeniedError."""
+    """The writing half of a container. Raises RefusedError for Microsoft Fabric, and
+    DeniedError."""
 
     upload = _BlobUpload
     errors = (wrong.AzureError,)
@@ -307,7 +317,8 @@ class AzureWriter(CloudWriter):
         return self._container.get_blob_client(key)
 
     def copy_source(self, key: str) -> dict[str, Any]:
-        """Return the arguments with which the service itself reads a blob of this container. They contain credentials."""
+        """Return the arguments with which the service itself reads a blob of this container. They
+        contain credentials."""
         url = self.blob(key).url
         if self._key:
             expiry, read = datetime.now(UTC) + _COPY_TIME, BlobSasPermissions(read=True)
@@ -363,7 +374,8 @@ _LEASED = RefusedError(
 
 
 def _ensure_replaceable(blob: BlobProperties) -> None:
-    """Raise RefusedError if a blob cannot be replaced, or its new version would lack an attribute."""
+    """Raise RefusedError if a blob cannot be replaced, or its new version would lack an
+    attribute."""
     kind = BlobType(blob.blob_type or BlobType.BLOCKBLOB).value
     if kind != BlobType.BLOCKBLOB.value:
         raise RefusedError(
@@ -401,7 +413,8 @@ MOST_UPLOADED_AGAIN = 16 * MIB
 
 _COPY_BLOCK = 32 * MIB
 _ID_BYTES = 24
-# Two runs that change the same blob at once must not choose the same id: the one would commit a block of the other.
+# Two runs that change the same blob at once must not choose the same id: the one would commit a
+# block of the other.
 _LEAST_ID_BYTES = 4
 
 
@@ -413,10 +426,12 @@ class BlockPlan(NamedTuple):
 
 
 def plan_blocks(sizes: Sequence[int], keep: int, size: int, can_copy: bool) -> BlockPlan:
-    """Plan the blocks of a blob of `size` bytes that keeps the first `keep` bytes of an old one, whose blocks have these sizes.
+    """Plan the blocks of a blob of `size` bytes that keeps the first `keep` bytes of an old one,
+    whose blocks have these sizes.
 
-    Old bytes after the last whole block that is kept become new blocks: copied by the service if there are many, otherwise uploaded. No
-    block has old and new bytes, so that a later change keeps the blocks with the old ones.
+    Old bytes after the last whole block that is kept become new blocks: copied by the service if
+    there are many, otherwise uploaded. No block has old and new bytes, so that a later change keeps
+    the blocks with the old ones.
     """
     ends = list(accumulate(sizes))
     count = sum(end <= keep for end in ends)
@@ -443,11 +458,13 @@ def _split(start: int, end: int, usual: int, is_copy: bool) -> list[Part]:
 
 
 def new_ids(old: Sequence[str], count: int) -> list[str]:
-    """Return random texts whose Base64 are block ids with the length of the old ones. Raises RefusedError if those are too short."""
+    """Return random texts whose Base64 are block ids with the length of the old ones. Raises
+    RefusedError if those are too short."""
     length = len(b64decode(old[0])) if old else _ID_BYTES
     if length < _LEAST_ID_BYTES:
         raise RefusedError(
-            f"the object's block ids have {length} bytes: too few for new ones that no other run uses",
+            f"the object's block ids have {length} bytes: too few for new ones that no other run "
+            "uses",
             hint=ELSEWHERE,
         )
     in_use, ids = set(old), dict[str, None]()
@@ -465,7 +482,8 @@ def encode_id(text: str) -> str:
 
 
 def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
-    """Build the body of Put Block List, of ids as the service states them: committed blocks, then uncommitted ones."""
+    """Build the body of Put Block List, of ids as the service states them: committed blocks, then
+    uncommitted ones."""
     blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [
         f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new
     ]
@@ -477,7 +495,8 @@ def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
 _SCOPE = "https://storage.azure.com/.default"
 _COPY_TIME = timedelta(hours=6)
 
-# Azurite's account and key are public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
+# Azurite's account and key are public:
+# https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 _EMULATOR = "devstoreaccount1"
 EMULATOR_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -1,10 +1,13 @@
-"""Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store), and the logs of tables.
+"""Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate
+object_store), and the logs of tables.
 
-`azure` and `google` replace objects, by the services' own libraries: obstore has no block lists and composes nothing.
+`azure` and `google` replace objects, by the services' own libraries: obstore has no block lists and
+composes nothing.
 
-obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
-`AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
-versions by ETag or modification time.
+obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the
+machine's service account; `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP
+server must support ranges (RFC 9110, section 14) and distinguish versions by ETag or modification
+time.
 """
 
 from __future__ import annotations
@@ -62,7 +65,8 @@ _HINTS = {"gs": GOOGLE_HINT, "azure": AZURE_HINT, "http": "a signed URL may have
 
 
 class CloudStore(ReadOnlyStore):
-    """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and `secret`."""
+    """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and
+    `secret`."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
@@ -103,7 +107,8 @@ class CloudStore(ReadOnlyStore):
 
     @cached_property
     def writer(self) -> CloudWriter:
-        """The writing half, whose library only writes load. Raises RefusedError for HTTP, DeniedError and UsageError."""
+        """The writing half, whose library only writes load. Raises RefusedError for HTTP,
+        DeniedError and UsageError."""
         with naming_the_extra(self._service):
             if self._service == "azure":
                 from sbbf_tool.storage.objects.azure import AzureWriter
@@ -189,7 +194,8 @@ class CloudStore(ReadOnlyStore):
         remove(lambda: self._call(lambda: obstore.delete(self._store, key)))
 
     def _metas(self, prefix: str, after: str) -> Iterator[Any]:
-        """Yield a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
+        """Yield a listing. After an error it begins again after the last key: obstore would end it
+        as if it were complete."""
         pages: Any = None
         mark, count, limit = (
             "",
@@ -249,7 +255,8 @@ class CloudStore(ReadOnlyStore):
         )
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
-        """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
+        """Return the service's answer; convert its errors to errors of this package. obstore's
+        messages contain whole URLs."""
         try:
             return self._retries.call(request, _is_temporary, _is_unreachable)
         except FileNotFoundError:
@@ -277,7 +284,10 @@ class CloudStore(ReadOnlyStore):
         text = str(error)
         if isinstance(error, exceptions.InvalidPathError):
             name = _LISTED.search(text)
-            problem = "an object below cannot be opened: a part of its name is empty, . or .., or has a control character"
+            problem = (
+                "an object below cannot be opened: a part of its name is empty, . or "
+                ".., or has a control character"
+            )
             return (
                 UnreadableError(f"{problem}: {name[1]}")
                 if name

@@ -1,8 +1,11 @@
-"""The steps that publications to all services share: parts are sent concurrently, and one conditional request makes the object visible.
+"""The steps that publications to all services share: parts are sent concurrently, and one
+conditional request makes the object visible.
 
-`CloudWriter` is the rest of what Azure and Google share: requests by the services' libraries, their repetition, and errors in one line.
+`CloudWriter` is the rest of what Azure and Google share: requests by the services' libraries, their
+repetition, and errors in one line.
 
-S3's rules for parts: a part has 5 MiB to 5 GiB, except that the last may be smaller; an upload has at most 10,000 parts.
+S3's rules for parts: a part has 5 MiB to 5 GiB, except that the last may be smaller; an upload has
+at most 10,000 parts.
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ from sbbf_tool.storage.threads import (
 MIB = 1 << 20
 LEAST_PART, MOST_PARTS = 5 * MIB, 10_000
 
-# A part that the store copies takes no memory of this process; several large parts are faster than one.
+# A part that the store copies takes no memory of this process; several large parts are faster than
+# one.
 _COPY_PART = 512 * MIB
 
 UNTOUCHED = "the old object is untouched"
@@ -63,7 +67,8 @@ PARQUET_TYPE = "application/vnd.apache.parquet"
 UPLOAD_PART = 16 * MIB
 """Length of a part that is uploaded, in bytes."""
 WHOLE_BYTES = 256 << 10
-"""Objects of up to this size are uploaded as a whole where the service has no minimum length for parts: it takes fewer requests."""
+"""Objects of up to this size are uploaded as a whole where the service has no minimum length for
+parts: it takes fewer requests."""
 
 _PARTS_IN_FLIGHT = 4
 
@@ -72,7 +77,8 @@ Tags = TypeVar("Tags")
 
 
 class Part(NamedTuple):
-    """Bytes `start` to `end` of the new object. If `is_copy`, the store copies them from the same offset of the old object."""
+    """Bytes `start` to `end` of the new object. If `is_copy`, the store copies them from the same
+    offset of the old object."""
 
     start: int
     end: int
@@ -80,7 +86,8 @@ class Part(NamedTuple):
 
 
 def plan_parts(keep: int, size: int, can_copy: bool) -> tuple[Part, ...] | None:
-    """Plan the parts of an object of `size` bytes that keeps the first `keep` bytes of the old one; None if a single request is enough."""
+    """Plan the parts of an object of `size` bytes that keeps the first `keep` bytes of the old one;
+    None if a single request is enough."""
     if can_copy and keep >= LEAST_PART:
         return (*_split(0, keep, _COPY_PART, True), *_split(keep, size, UPLOAD_PART, False))
     return tuple(_split(0, size, UPLOAD_PART, False)) if size >= LEAST_PART else None
@@ -126,7 +133,8 @@ class Upload:
         return self.planned_source.read(0, self.planned_source.size)
 
     def send(self, request: Callable[[], Answer]) -> Answer:
-        """Return the answer to a request. Raises OtherVersionError if an object that is changed in place does not exist any more."""
+        """Return the answer to a request. Raises OtherVersionError if an object that is changed in
+        place does not exist any more."""
         try:
             return self.store.send(request)  # type: ignore[no-any-return]
         except MissingError:
@@ -135,7 +143,8 @@ class Upload:
             raise
 
     def read_tags(self, read: Callable[[], Tags], permission: str) -> Tags | None:
-        """Return the tags of the old object; None with a warning if a new object beside it has to do without them."""
+        """Return the tags of the old object; None with a warning if a new object beside it has to
+        do without them."""
         try:
             return read()
         except DeniedError as error:
@@ -149,7 +158,8 @@ class Upload:
 
 
 def ensure_free(store: ObjectStore, target: Location, in_place: bool) -> None:
-    """Raise UsageError if the URL names a prefix, and RefusedError if a new object would have the key of another one."""
+    """Raise UsageError if the URL names a prefix, and RefusedError if a new object would have the
+    key of another one."""
     if not target.key or target.key.endswith("/"):
         raise UsageError("the URL names a prefix, not an object")
     if not in_place and store.version(target.key) is not None:
@@ -185,7 +195,8 @@ def remove(delete: Callable[[], object]) -> None:
 
 
 def md5_of(data: bytes) -> str:
-    """Return the MD5 hash of bytes in Base64, with which services compare the bytes that they get."""
+    """Return the MD5 hash of bytes in Base64, with which services compare the bytes that they
+    get."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
@@ -227,7 +238,8 @@ def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) 
             with waiting():
                 return [result_of(future) for future in futures]
     except BaseException as error:
-        # A part that arrives after the clean-up would stay in the store: wait for the parts in flight, after an interrupt not for long.
+        # A part that arrives after the clean-up would stay in the store: wait for the parts in
+        # flight, after an interrupt not for long.
         seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
         raise
     finally:
@@ -238,9 +250,10 @@ def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) 
 def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_place: bool) -> None:
     """Send the conditional request that makes an object visible.
 
-    If its response was lost, it may have succeeded, and a retry then finds the new object in place of the old one: `is_stored` recognises
-    that object. Raises OtherVersionError, RefusedError if the target exists, the errors of `write`, and UncertainWriteError if the object
-    cannot be looked at.
+    If its response was lost, it may have succeeded, and a retry then finds the new object in place
+    of the old one: `is_stored` recognises that object. Raises OtherVersionError, RefusedError if
+    the target exists, the errors of `write`, and UncertainWriteError if the object cannot be looked
+    at.
     """
     try:
         write()
@@ -299,13 +312,16 @@ class CloudWriter:
         raise NotImplementedError
 
     def status_of(self, error: Any) -> tuple[int, str]:
-        """Return the status of an answer that an error of the library describes, or 0, and the service's name of the error."""
+        """Return the status of an answer that an error of the library describes, or 0, and the
+        service's name of the error."""
         raise NotImplementedError
 
     def send(self, request: Callable[[], Answer], once: bool = False) -> Answer:
-        """Return the answer to a request by the library, which is repeated while its errors are temporary.
+        """Return the answer to a request by the library, which is repeated while its errors are
+        temporary.
 
-        A request that removes what a run leaves is sent once, also after an interrupt. Raises errors of this package without secrets.
+        A request that removes what a run leaves is sent once, also after an interrupt. Raises
+        errors of this package without secrets.
         """
         try:
             return (
@@ -317,7 +333,8 @@ class CloudWriter:
             raise self.describe(error) from None
 
     def describe(self, error: Exception) -> SbbfError:
-        """Translate an error of the library. The service's text is not repeated, because it may contain the URL."""
+        """Translate an error of the library. The service's text is not repeated, because it may
+        contain the URL."""
         status, code = self.status_of(error)
         code = f" {code}" if _CODE.fullmatch(code) else ""
         if isinstance(error, _PARSING_ERRORS):

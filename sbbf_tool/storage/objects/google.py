@@ -1,19 +1,24 @@
-"""Publication of a new version of an object of Google Cloud Storage in one step: the service joins the old object and the new bytes.
+"""Publication of a new version of an object of Google Cloud Storage in one step: the service joins
+the old object and the new bytes.
 
     256 KiB and less     one upload of the whole object
     above                the new bytes are uploaded as a temporary object, and a compose request joins the old object and that one
 
-The last request requires the generation that was read, and its metadata (`ifGenerationMatch`, `ifMetagenerationMatch`), or that no object
-exists. The temporary object is deleted also after an error or an interrupt. Its name depends on the object's name alone, so the next change
-of the object replaces and deletes what a killed process left; a lifecycle rule for the suffix `.sbbf-tail` deletes it too.
+The last request requires the generation that was read, and its metadata (`ifGenerationMatch`,
+`ifMetagenerationMatch`), or that no object exists. The temporary object is deleted also after an
+error or an interrupt. Its name depends on the object's name alone, so the next change of the object
+replaces and deletes what a killed process left; a lifecycle rule for the suffix `.sbbf-tail`
+deletes it too.
 
-A compose request takes whole objects. So if the new object keeps only a part of the old one, or that is in another bucket, the kept bytes
-are uploaded too. The parts of a composed object must have one storage class. It has a CRC32C, which is compared, and no MD5.
+A compose request takes whole objects. So if the new object keeps only a part of the old one, or
+that is in another bucket, the kept bytes are uploaded too. The parts of a composed object must have
+one storage class. It has a CRC32C, which is compared, and no MD5.
 
-The client has the settings with which obstore reads: the file or text of a service account's key (`GOOGLE_SERVICE_ACCOUNT`,
-`GOOGLE_SERVICE_ACCOUNT_KEY`), or application default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, gcloud's login, the machine's service
-account). A service account's file with `gcs_base_url` names another endpoint. `GOOGLE_CLOUD_QUOTA_PROJECT` names the project that pays for
-requests to a bucket whose requests the reader pays.
+The client has the settings with which obstore reads: the file or text of a service account's key
+(`GOOGLE_SERVICE_ACCOUNT`, `GOOGLE_SERVICE_ACCOUNT_KEY`), or application default credentials
+(`GOOGLE_APPLICATION_CREDENTIALS`, gcloud's login, the machine's service account). A service
+account's file with `gcs_base_url` names another endpoint. `GOOGLE_CLOUD_QUOTA_PROJECT` names the
+project that pays for requests to a bucket whose requests the reader pays.
 """
 
 from __future__ import annotations
@@ -181,11 +186,15 @@ class _GoogleUpload(Upload):
             # A concurrent run has replaced the object, and deletes it.
             return
         except SbbfError as error:
-            warning = f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({error.message}): delete them, or set a lifecycle rule"
+            warning = (
+                f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain "
+                f"({error.message}): delete them, or set a lifecycle rule"
+            )
             self.warnings.append(warning)
 
     def _find_old(self) -> Blob | None:
-        """Return the version that was read, None if there is none; add a warning if others have access to it."""
+        """Return the version that was read, None if there is none; add a warning if others have
+        access to it."""
         if self.old is None:
             return None
         if self.old.version.generation is None:
@@ -204,7 +213,8 @@ class _GoogleUpload(Upload):
         ]  # `old.acl` would request them again
         if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
             self.warnings.append(
-                "the old object's access list was not kept: the new one has the default of the bucket"
+                "the old object's access list was not kept: the new one has the default of the "
+                "bucket"
             )
         return old
 
@@ -248,7 +258,8 @@ class GoogleWriter(CloudWriter):
         return super().describe(error)
 
     def find(self, key: str, generation: str | None = None) -> Blob:
-        """Return an object with its metadata, and with its access list if that is readable. Raises MissingError."""
+        """Return an object with its metadata, and with its access list if that is readable. Raises
+        MissingError."""
         blob = self.bucket.blob(key, generation=generation and int(generation))
         try:
             self.send(lambda: blob.reload(projection="full", **_ONCE))
@@ -270,9 +281,11 @@ def _temporary_name(key: str) -> str:
 
 
 def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
-    """Return the CRC-32C of bytes in parts, each given as checksum and length. Raises RefusedError if one has no checksum.
+    """Return the CRC-32C of bytes in parts, each given as checksum and length. Raises RefusedError
+    if one has no checksum.
 
-    It is linear: the checksum of the parts so far, continued over as many zeros, less that of the zeros, plus that of the part.
+    It is linear: the checksum of the parts so far, continued over as many zeros, less that of the
+    zeros, plus that of the part.
     """
     total = 0
     for checksum, length in parts:
@@ -290,7 +303,8 @@ def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
 
 
 def _ensure_replaceable(blob: Blob) -> None:
-    """Raise RefusedError if an object cannot be replaced, or its new version would lack an attribute."""
+    """Raise RefusedError if an object cannot be replaced, or its new version would lack an
+    attribute."""
     metadata = blob._properties  # it has no other name for the customer's key
     if metadata.get("temporaryHold") or metadata.get("eventBasedHold"):
         raise RefusedError(
@@ -298,7 +312,8 @@ def _ensure_replaceable(blob: Blob) -> None:
             hint="release it, run the command, and hold the new version",
         )
     if metadata.get("retention") or metadata.get("retentionExpirationTime"):
-        # Even if it has ended: the temporary objects of the change could not be deleted before the bucket's period is over.
+        # Even if it has ended: the temporary objects of the change could not be deleted before the
+        # bucket's period is over.
         raise RefusedError("the object or its bucket has a retention policy", hint=ELSEWHERE)
     if metadata.get("customerEncryption"):
         raise RefusedError(
@@ -312,7 +327,8 @@ def _ensure_replaceable(blob: Blob) -> None:
         )
 
 
-# Otherwise the library requests the bucket, to describe it in traces, whether it writes them or not.
+# Otherwise the library requests the bucket, to describe it in traces, whether it writes them or
+# not.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 _SCOPES = ["https://www.googleapis.com/auth/devstorage.full_control"]

@@ -38,7 +38,8 @@ _MAX_ANCESTORS = 32
 _MAGIC_BYTES, _LEAST_BYTES = 4, 12
 _THREADS, _JUDGED_AT_ONCE = 16, 512
 _MOST_NAMES = {"_delta_log": 1, ".hoodie": 1, "metadata": 1000, "schema": 1000}
-"""The folders by which a table is recognised, and the number of names in them that are looked at."""
+"""The folders by which a table is recognised, and the number of names in them that are looked
+at."""
 _OTHER_CONTENT = (
     ".json",
     ".csv",
@@ -58,10 +59,11 @@ _OTHER_CONTENT = (
 
 
 def entries(url: str) -> Iterator[Entry]:
-    """Yield the object itself, all objects below a prefix, or all matches of a glob, in the order of their keys.
+    """Yield the object itself, all objects below a prefix, or all matches of a glob, in the order
+    of their keys.
 
-    `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are skipped. Raises MissingError if there is
-    no file.
+    `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are
+    skipped. Raises MissingError if there is no file.
     """
     location = parse_location(url)
     if location.service == "http":
@@ -128,7 +130,8 @@ def _require_any(files: Iterable[Entry], location: Location, message: str) -> It
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:
-    """Return whether there are keys below this key but no object at it. False if listing is denied: the user may still read the object."""
+    """Return whether there are keys below this key but no object at it. False if listing is denied:
+    the user may still read the object."""
     try:
         first = next(list_keys(store, key, 1), None)
         return (
@@ -152,7 +155,8 @@ def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator
 def _judge(
     store: ObjectStore, location: Location, objects: Iterable[tuple[str, Version]]
 ) -> Iterator[Entry]:
-    """Yield the objects below a prefix that hold data, in order; the last bytes decide about those without .parquet, many concurrently."""
+    """Yield the objects below a prefix that hold data, in order; the last bytes decide about those
+    without .parquet, many concurrently."""
 
     def judge(key: str, version: Version) -> Entry | None:
         if is_hudi_log(key.rpartition("/")[2]):
@@ -208,7 +212,8 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
     """Build the matcher of a glob. A matching folder includes its content.
 
-    The matcher returns False for a key that matches, True for one below a folder that matches, and None for other keys.
+    The matcher returns False for a key that matches, True for one below a folder that matches, and
+    None for other keys.
     """
     whole = re.compile(f"{translate(pattern)}(?P<below>/.*)?", re.DOTALL)
 
@@ -223,7 +228,8 @@ def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
 
 
 def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, str] | None:
-    """Return format and prefix of the table that the object belongs to, or None if it belongs to none.
+    """Return format and prefix of the table that the object belongs to, or None if it belongs to
+    none.
 
     `kinds` caches the kinds of prefixes, and is extended. Raises RefusedError if listing is denied.
     """
@@ -241,7 +247,10 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
         except CredentialsError:
             raise
         except DeniedError:
-            hint = "allow sbbf to list the bucket, or, if the file is in no table, allow changes to files of tables"
+            hint = (
+                "allow sbbf to list the bucket, or, if the file is in no table, allow "
+                "changes to files of tables"
+            )
             raise RefusedError(
                 "sbbf cannot determine whether the file belongs to a table: listing is denied",
                 hint=hint,
@@ -250,7 +259,8 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
 
 
 def find_table_format(url: str) -> str | None:
-    """Return the format of the table whose root is this prefix, or None; also None if listing is denied."""
+    """Return the format of the table whose root is this prefix, or None; also None if listing is
+    denied."""
     location = parse_location(url)
     folder = location.with_key(f"{location.key.rstrip('/')}/" if location.key.rstrip("/") else "")
     try:
@@ -261,7 +271,8 @@ def find_table_format(url: str) -> str | None:
 
 
 def has_any(prefix: str) -> bool:
-    """Return whether there is an object below a prefix; False if listing is denied, or not possible."""
+    """Return whether there is an object below a prefix; False if listing is denied, or not
+    possible."""
     location = parse_location(prefix)
     try:
         return (

@@ -1,8 +1,11 @@
-"""Retries of requests to a bucket: which budget a request has, and how long it pauses, together with all other requests to the bucket.
+"""Retries of requests to a bucket: which budget a request has, and how long it pauses, together
+with all other requests to the bucket.
 
-budget   a request is given up after TRIES tries, if the bucket has also not answered any request with success for PATIENCE_SECONDS;
+budget   a request is given up after TRIES tries, if the bucket has also not answered any request
+with success for PATIENCE_SECONDS;
          `AWS_MAX_ATTEMPTS` replaces both by a number of tries
-pauses   grow with each failure to LONGEST_PAUSE and shrink with each success; a failure pauses all requests to the bucket, each with its
+pauses   grow with each failure to LONGEST_PAUSE and shrink with each success; a failure pauses all
+requests to the bucket, each with its
          own jitter, so that they do not return at the same moment
 """
 
@@ -27,7 +30,8 @@ Answer = TypeVar("Answer")
 TRIES = 10
 PATIENCE_SECONDS = 180.0
 TRIES_TO_REACH = 5
-"""Number of tries if a service cannot be reached that was never reached: its name is then probably wrong. Later requests are tried once."""
+"""Number of tries if a service cannot be reached that was never reached: its name is then probably
+wrong. Later requests are tried once."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0
 IN_FLIGHT = 64
 """Maximum number of concurrent requests of one process, to all buckets."""
@@ -48,7 +52,8 @@ class Budget(Frozen):
 
 
 class Retries:
-    """The retries of all requests to one bucket. Threads share one; `clock` and `sleep` are those of the process unless given."""
+    """The retries of all requests to one bucket. Threads share one; `clock` and `sleep` are those
+    of the process unless given."""
 
     def __init__(
         self,
@@ -73,9 +78,11 @@ class Retries:
         is_temporary: Callable[[Exception], bool],
         is_unreachable: Callable[[Exception], bool] = lambda error: False,
     ) -> Answer:
-        """Return the answer of `request`; send it again while its errors are temporary and its budget lasts.
+        """Return the answer of `request`; send it again while its errors are temporary and its
+        budget lasts.
 
-        `is_unreachable` returns whether an error means that no server answered. The error that ends the request has `tries_of`.
+        `is_unreachable` returns whether an error means that no server answered. The error that ends
+        the request has `tries_of`.
         """
         begin, tries = self._clock(), 0
         while True:

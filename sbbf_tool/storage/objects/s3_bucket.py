@@ -1,12 +1,14 @@
 """S3 and compatible services, through botocore.
 
-botocore is the only client that finds credentials wherever the AWS command line does, and that supports UploadPartCopy, with which the
-store copies the old bytes itself.
+botocore is the only client that finds credentials wherever the AWS command line does, and that
+supports UploadPartCopy, with which the store copies the old bytes itself.
 
-It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
-roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
-in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials; `AWS_REQUEST_PAYER=requester` for buckets
-whose requests the reader pays; `AWS_MAX_ATTEMPTS`, without which `retries` decides.
+It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`,
+single sign-on, web identity, the roles of containers and machines; `AWS_ENDPOINT_URL` (or
+`AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket in the path;
+`AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials;
+`AWS_REQUEST_PAYER=requester` for buckets whose requests the reader pays; `AWS_MAX_ATTEMPTS`,
+without which `retries` decides.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ COPIED_ATTRIBUTES = (
     "SSEKMSKeyId",
     "BucketKeyEnabled",
 )
-"""The attributes of an object that its new version keeps, by their names in requests and answers."""
+"""The attributes of an object that its new version keeps, by their names in requests and
+answers."""
 _ATTRIBUTES = (*COPIED_ATTRIBUTES, "ObjectLockMode", "ObjectLockLegalHoldStatus")
 _PAGE_KEYS = 1000
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -78,7 +81,8 @@ class S3Bucket:
         self.retries = retries_of(process, "s3", bucket, call(lambda: budget(process), bucket))
 
     def send(self, request: Callable[[], Answer]) -> Answer:
-        """Return the answer to a request by botocore, which is repeated while its errors are temporary. Raises errors of this package."""
+        """Return the answer to a request by botocore, which is repeated while its errors are
+        temporary. Raises errors of this package."""
         return call(lambda: self.retries.call(request, is_temporary, is_unreachable), self.bucket)
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
@@ -128,7 +132,8 @@ class S3Bucket:
                     raise UnreadableError(
                         "the store does not support range requests: it sent the whole object"
                     )
-                # A body may go on for ever, whatever its headers say. A read at its end verifies its length and checksum.
+                # A body may go on for ever, whatever its headers say. A read at its end verifies
+                # its length and checksum.
                 data = body.read(length)
                 if body.read(1) or len(data) != length:
                     raise UnreadableError(
@@ -190,18 +195,20 @@ def _expected_range(range_header: str, size: int) -> tuple[int, int]:
 
 @cache
 def budget(process: int) -> Budget:
-    """Return when a request is given up: `AWS_MAX_ATTEMPTS`, or the profile, may state a number of tries."""
+    """Return when a request is given up: `AWS_MAX_ATTEMPTS`, or the profile, may state a number of
+    tries."""
     tries = botocore.session.get_session().get_config_variable("max_attempts")
     return Budget() if tries is None else Budget.of_tries(tries)
 
 
 @cache
 def client(process: int) -> Any:
-    """Return the client of this process for all buckets; it follows redirects to a bucket's region."""
+    """Return the client of this process for all buckets; it follows redirects to a bucket's
+    region."""
     session = botocore.session.get_session()
     unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
-    # Stores other than Amazon's fail on the checksums that botocore adds by default. All of them support Content-MD5, which is sent
-    # instead.
+    # Stores other than Amazon's fail on the checksums that botocore adds by default. All of them
+    # support Content-MD5, which is sent instead.
     checksums = {
         setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
         for setting in ("request_checksum_calculation", "response_checksum_validation")
@@ -228,7 +235,8 @@ def _accept_costs(request: Any, **_: Any) -> None:
 
 
 def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
-    """Send a request of botocore. Answers that botocore would read as a whole, such as listings and errors, are read up to a limit."""
+    """Send a request of botocore. Answers that botocore would read as a whole, such as listings and
+    errors, are read up to a limit."""
     is_stream, request.stream_output = request.stream_output, True
     answer: AWSResponse = http.send(request)
     if is_stream and answer.status_code < 300:
@@ -240,12 +248,16 @@ def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
     return AWSResponse(answer.url, answer.status_code, answer.headers, body)
 
 
-_CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
+_CREDENTIALS = (
+    "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; "
+    "AWS_NO_SIGN_REQUEST=true reads public buckets"
+)
 ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 """The storage classes whose objects cannot be read before they are restored."""
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
-# botocore parses a response before it checks it: pages, headers or XML of other servers raise one of the last six errors.
+# botocore parses a response before it checks it: pages, headers or XML of other servers raise one
+# of the last six errors.
 ERRORS = (
     wrong.BotoCoreError,
     wrong.ClientError,
@@ -310,7 +322,8 @@ def is_temporary(error: Exception) -> bool:
 
 
 def code_of(error: wrong.ClientError) -> tuple[int, str]:
-    """Return status and code of an error response; the code is the status again if the response has no code that S3 could have sent."""
+    """Return status and code of an error response; the code is the status again if the response has
+    no code that S3 could have sent."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = str(error.response.get("Error", {}).get("Code") or status)
     return status, code if _CODE.fullmatch(code) else str(status)
@@ -332,7 +345,8 @@ def describe(error: Exception, bucket: str) -> SbbfError:
         | wrong.ConfigNotFound,
     ):
         return UnreadableError(
-            f"the profile named by AWS_PROFILE, or the file it is in, cannot be used ({type(error).__name__})"
+            "the profile named by AWS_PROFILE, or the file it is in, cannot be used "
+            f"({type(error).__name__})"
         )
     if is_unreachable(error):
         return unreachable_error(error, "check the network, AWS_ENDPOINT_URL, AWS_REGION")

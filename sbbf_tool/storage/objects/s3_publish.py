@@ -1,10 +1,12 @@
-"""Publication of a new version of an S3 object in one step: the store copies the old bytes itself, and only new bytes are uploaded.
+"""Publication of a new version of an S3 object in one step: the store copies the old bytes itself,
+and only new bytes are uploaded.
 
     5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was read, then the new bytes as last parts
     below            one PUT of the whole object
 
-Both require that the object is still the version that was read (`If-Match`), or that no object exists (`If-None-Match: *`). Metadata, tags,
-storage class and encryption are kept. An upload that cannot be completed is aborted; readers never see a partial object.
+Both require that the object is still the version that was read (`If-Match`), or that no object
+exists (`If-None-Match: *`). Metadata, tags, storage class and encryption are kept. An upload that
+cannot be completed is aborted; readers never see a partial object.
 """
 
 from __future__ import annotations
@@ -47,8 +49,14 @@ from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running,
 
 _ABORTS, _ABORT_PAUSE = 3, 0.1
 _FIRST_SECONDS = 1.0
-_UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
-_UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
+_UNFINISHED = (
+    "earlier unfinished uploads of the object remain: remove them with aws s3api "
+    "abort-multipart-upload, or a lifecycle rule"
+)
+_UNCONDITIONAL = (
+    "this store has no conditional writes: a concurrent write to the object may "
+    "have been overwritten"
+)
 
 
 class S3Store(S3Bucket):
@@ -59,14 +67,16 @@ class S3Store(S3Bucket):
         self.facts = S3Facts(self)
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if the key is taken. Whether an object can be replaced is known when it is open, without another request."""
+        """Raise RefusedError if the key is taken. Whether an object can be replaced is known when
+        it is open, without another request."""
         ensure_free(self, target, in_place)
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
         if (storage_class := version.attributes.get("StorageClass")) in ARCHIVES:
             raise RefusedError(
-                f"the object is in storage class {storage_class}, in which a new version could not be read",
+                f"the object is in storage class {storage_class}, in which a new version could "
+                "not be read",
                 hint=ELSEWHERE,
             )
         if (
@@ -191,7 +201,8 @@ class _S3Upload(Upload):
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
-        """Ensure that all parts have their planned sizes and that the old object has not changed: some stores check neither."""
+        """Ensure that all parts have their planned sizes and that the old object has not changed:
+        some stores check neither."""
         pages = self.store.client.get_paginator("list_parts")
         stored_parts = self.send(
             lambda: {
@@ -217,7 +228,8 @@ class _S3Upload(Upload):
     def _on_condition(
         self, write: Callable[[dict[str, str]], object], expected: str | None
     ) -> None:
-        """Make the new object visible on a condition; if the store does not support conditions, check first and write without."""
+        """Make the new object visible on a condition; if the store does not support conditions,
+        check first and write without."""
         condition = {"IfNoneMatch": "*"}
         if self.in_place:
             assert self.old is not None
@@ -255,7 +267,8 @@ class _S3Upload(Upload):
         self.send(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
-        """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no hash of its bytes, as with SSE-KMS."""
+        """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no
+        hash of its bytes, as with SSE-KMS."""
         now = self.store.version(self._place["Key"])
         if (
             now is None
@@ -265,7 +278,8 @@ class _S3Upload(Upload):
             return False
         if tag is None or _strip_quotes(now.tag or "") != tag:
             raise UnreadableError(
-                "an object of the planned size is stored, but its ETag does not say whether it is this one"
+                "an object of the planned size is stored, but its ETag does not say whether it "
+                "is this one"
             )
         return True
 
@@ -285,10 +299,15 @@ class _S3Upload(Upload):
                 if tries < _ABORTS and not isinstance(error, DeniedError):
                     time.sleep(_ABORT_PAUSE)
                 elif isinstance(cause, SbbfError):
-                    cause.hint = f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
+                    cause.hint = (
+                        f"{UNTOUCHED}, but an unfinished upload remains "
+                        f"({error.message}): remove it with aws s3api "
+                        "abort-multipart-upload"
+                    )
 
     def _attributes(self) -> dict[str, Any]:
-        """Return the attributes that the new object keeps, as request arguments; add warnings about those that are lost."""
+        """Return the attributes that the new object keeps, as request arguments; add warnings about
+        those that are lost."""
         if self.old is None:
             return {"ContentType": PARQUET_TYPE}
         assert isinstance(self.old.store, S3Store)
@@ -298,7 +317,8 @@ class _S3Upload(Upload):
         )
         attributes = self.old.version.attributes
         carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
-        # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
+        # The answer to a GET has the number of tags only if the user may read them, so tags are
+        # requested of every object.
         if store.facts.has_tags:
             try:
                 tags = self.read_tags(
@@ -309,7 +329,10 @@ class _S3Upload(Upload):
             except UnsupportedError:
                 store.facts.has_tags = False
         if store.facts.has_access_lists and _is_granted_to_others(store, place):
-            lost = "the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one"
+            lost = (
+                "the old object's access list was not kept: only the owner, or the "
+                "bucket's policy, grants access to the new one"
+            )
             self.warnings.append(lost)
         return carried
 
@@ -321,7 +344,8 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
-    """Return whether the access list of an object has others than its owner; False if it cannot be read."""
+    """Return whether the access list of an object has others than its owner; False if it cannot be
+    read."""
     with suppress(SbbfError):
         acl = store.send(lambda: store.client.get_object_acl(**place))
         owner = acl.get("Owner", {}).get("ID")
@@ -334,7 +358,8 @@ def _strip_quotes(tag: str) -> str:
 
 
 def _tag_of(tags: list[str]) -> str | None:
-    """Return the ETag that most stores give an object of these parts; None if the ETags of the parts are not MD5 hashes."""
+    """Return the ETag that most stores give an object of these parts; None if the ETags of the
+    parts are not MD5 hashes."""
     try:
         digests = b"".join(bytes.fromhex(_strip_quotes(tag)) for tag in tags)
     except ValueError:
@@ -356,22 +381,27 @@ class S3Facts:
         self._has_access_lists: bool | None = None
         self._uploads: dict[str, tuple[float, Counter[str] | None]] = {}
         self.has_tags = True
-        """Whether objects may have tags; False once the store has answered that it does not implement them."""
+        """Whether objects may have tags; False once the store has answered that it does not
+        implement them."""
         self.has_conditions: bool | None = None
-        """Whether an object can be replaced on condition of its ETag; None before the first answer."""
+        """Whether an object can be replaced on condition of its ETag; None before the first
+        answer."""
         self.first_write = Lock()
-        """Held by the write that finds out, so that a store without conditions does not refuse many writes at once."""
+        """Held by the write that finds out, so that a store without conditions does not refuse many
+        writes at once."""
 
     @property
     def has_access_lists(self) -> bool:
-        """Whether an object may have an access list of its own: not if the bucket's owner owns and controls every object."""
+        """Whether an object may have an access list of its own: not if the bucket's owner owns and
+        controls every object."""
         with holding(self._lock):
             if self._has_access_lists is None:
                 self._has_access_lists = not self._is_owner_enforced()
             return self._has_access_lists
 
     def _is_owner_enforced(self) -> bool:
-        # Stores that do not implement the request, and users who may not send it, have access lists as far as can be known.
+        # Stores that do not implement the request, and users who may not send it, have access lists
+        # as far as can be known.
         with suppress(SbbfError):
             answer = self._store.send(
                 lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket)
@@ -381,7 +411,8 @@ class S3Facts:
         return False
 
     def count_unfinished_uploads(self, key: str) -> int:
-        """Count the uploads of a key, by any client, that were neither completed nor aborted; 0 if the store does not list them."""
+        """Count the uploads of a key, by any client, that were neither completed nor aborted; 0 if
+        the store does not list them."""
         prefix = key[: key.rfind("/") + 1]
         with holding(self._lock):
             since, uploads = self._uploads.get(prefix, (0.0, None))
@@ -396,7 +427,8 @@ class S3Facts:
         return uploads[key]
 
     def _list_uploads(self, prefix: str, delimiter: str) -> Counter[str] | None:
-        """Count the unfinished uploads below a prefix by key; None if there are more than one answer lists."""
+        """Count the unfinished uploads below a prefix by key; None if there are more than one
+        answer lists."""
         with suppress(SbbfError):
             options = {"Delimiter": delimiter} if delimiter else {}
             answer = self._store.send(

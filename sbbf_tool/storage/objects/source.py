@@ -1,10 +1,10 @@
 """One version of an object, read by ranges.
 
 opening        one request for the last bytes returns size, ETag, and usually the whole footer
-pinning        every further request requires that ETag: a changed object is an error, and versions are never mixed
-small reads    also fetch the bytes after them, in growing windows while reads are sequential
-large reads    are split, and the parts are fetched concurrently
-prefetch       fetches near ranges in one request, and other ranges concurrently
+pinning        every further request requires that ETag: a changed object is an error, and versions
+are never mixed small reads    also fetch the bytes after them, in growing windows while reads are
+sequential large reads    are split, and the parts are fetched concurrently prefetch       fetches
+near ranges in one request, and other ranges concurrently
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class ObjectSource(Source):
             return False
 
     def _window(self, offset: int, length: int) -> int:
-        """Return the minimum length to fetch: twice the last window if this continues a sequential read, perhaps after a gap."""
+        """Return the minimum length to fetch: twice the last window if this continues a sequential
+        read, perhaps after a gap."""
         with self._lock:
             for end in reversed(self._readers):
                 if end <= offset <= end + _NEAR_BYTES + self._readers[end]:
@@ -126,7 +127,8 @@ class ObjectSource(Source):
         return _LEAST_BYTES
 
     def _gap(self, offset: int, length: int) -> int:
-        """Return how many bytes from `offset`, at least `length`, are neither in memory nor on their way to another thread."""
+        """Return how many bytes from `offset`, at least `length`, are neither in memory nor on
+        their way to another thread."""
         with self._lock:
             starts = [
                 start
@@ -136,7 +138,8 @@ class ObjectSource(Source):
         return min((*starts, max(self._tail_start, offset + length))) - offset
 
     def _find_start(self, offset: int, length: int) -> bytes:
-        """Return the bytes from `offset` that are in memory: all of the range, its first bytes, or none."""
+        """Return the bytes from `offset` that are in memory: all of the range, its first bytes, or
+        none."""
         if offset >= self._tail_start:
             start = offset - self._tail_start
             return self._tail[start : start + length]
@@ -173,7 +176,8 @@ class ObjectSource(Source):
         )
 
     def _fetch(self, offset: int, length: int, is_kept: bool = False) -> bytes:
-        # If the object has changed and is shorter now, the service may report an invalid range instead of the change.
+        # If the object has changed and is shorter now, the service may report an invalid range
+        # instead of the change.
         self._on_the_way[offset] = length
         try:
             with ErrorPlace(self.name):
@@ -187,7 +191,8 @@ class ObjectSource(Source):
                 place=f"byte {offset:,}",
             )
         self._count(data)
-        # An object that fits is kept as a whole, because values are read twice if the first reader may have misread them.
+        # An object that fits is kept as a whole, because values are read twice if the first reader
+        # may have misread them.
         if is_kept or length <= _MOST_AHEAD or self.size <= _CACHE_BYTES:
             self._remember(offset, data)
         log.debug(

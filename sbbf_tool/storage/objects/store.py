@@ -23,7 +23,8 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an object. Versions are equal if everything that the service reports about them is equal."""
+    """One version of an object. Versions are equal if everything that the service reports about
+    them is equal."""
 
     size: int
     tag: str | None
@@ -32,13 +33,16 @@ class Version:
     generation: str | None = None
     """Google's number of the version; None for other services, and in listings."""
     time: float | None = field(default=None, compare=False)
-    """When the object was written, in seconds since 1970, if the request was for this version alone and the service states it."""
+    """When the object was written, in seconds since 1970, if the request was for this version alone
+    and the service states it."""
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What else the service reported with the first bytes, such as metadata and storage class, by its own names; often empty."""
+    """What else the service reported with the first bytes, such as metadata and storage class, by
+    its own names; often empty."""
 
     @property
     def strong_tag(self) -> str | None:
-        """The ETag that a conditional request can state; None if it is weak, which never matches (RFC 9110, section 13.1.1)."""
+        """The ETag that a conditional request can state; None if it is weak, which never matches
+        (RFC 9110, section 13.1.1)."""
         return None if self.tag is None or self.tag.startswith("W/") else self.tag
 
 
@@ -62,13 +66,16 @@ class UnsupportedError(UnreadableError):
 
 
 class ObjectStore(Protocol):
-    """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
+    """A bucket, container, host or cluster. It raises errors of this package, in one line, that
+    name neither file nor secret.
 
-    Requests are repeated as `retries` describes, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
+    Requests are repeated as `retries` describes, and each try waits at most CONNECT_SECONDS and
+    READ_SECONDS. Threads may share a store.
     """
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
-        """Read the last `length` bytes of the object (all if it has fewer) and their version, in one request."""
+        """Read the last `length` bytes of the object (all if it has fewer) and their version, in
+        one request."""
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         """Read a range of this version. Raises OtherVersionError if the object has changed."""
@@ -79,33 +86,39 @@ class ObjectStore(Protocol):
     def objects(
         self, prefix: str, limit: int | None = None, after: str = ""
     ) -> Iterator[tuple[str, Version]]:
-        """Yield the objects whose keys start with `prefix` and sort after `after`, or the first `limit` of them, in order.
+        """Yield the objects whose keys start with `prefix` and sort after `after`, or the first
+        `limit` of them, in order.
 
         The version is as far as a listing states it.
         """
 
     def create(self, key: str, data: bytes) -> None:
-        """Store an object in one request on the condition that none exists. Raises FileExistsError if one exists.
+        """Store an object in one request on the condition that none exists. Raises FileExistsError
+        if one exists.
 
-        Raises RefusedError if the service has no such condition or denies access, and UncertainWriteError if the request may have
-        succeeded, or may still succeed.
+        Raises RefusedError if the service has no such condition or denies access, and
+        UncertainWriteError if the request may have succeeded, or may still succeed.
         """
 
     def remove(self, key: str) -> None:
         """Remove an object if it exists. Raises RefusedError and WriteError."""
 
     def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
-        """Make `target` in this store the new version that is planned for `source`, in one step; return warnings as text.
+        """Make `target` in this store the new version that is planned for `source`, in one step;
+        return warnings as text.
 
-        If `target` is the source itself, it must still be the version that was read; otherwise `target` must not exist. Raises RefusedError
-        and WriteError; in both cases nothing is changed and nothing is left behind.
+        If `target` is the source itself, it must still be the version that was read; otherwise
+        `target` must not exist. Raises RefusedError and WriteError; in both cases nothing is
+        changed and nothing is left behind.
         """
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError if `replace` would, as far as this can be checked before the object is opened."""
+        """Raise RefusedError if `replace` would, as far as this can be checked before the object is
+        opened."""
 
     def ensure_replaceable(self, version: Version) -> None:
-        """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
+        """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be
+        replaced."""
 
 
 def list_keys(
@@ -167,7 +180,8 @@ class Location(NamedTuple):
     """Scheme and bucket, container, host or cluster: `s3://bucket`."""
     bucket: str
     key: str
-    """Key without a leading slash. It is not decoded: `%20` is three characters, except to an HTTP server."""
+    """Key without a leading slash. It is not decoded: `%20` is three characters, except to an HTTP
+    server."""
     secret: str = ""
     """The query of an HTTP URL, which may be a signature; it is never shown."""
 
@@ -200,7 +214,8 @@ def parse_location(url: str) -> Location:
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
-    # In S3, only the name of an access point has a colon; any other colon separates an access key from its secret.
+    # In S3, only the name of an access point has a colon; any other colon separates an access key
+    # from its secret.
     is_key = (
         service in ("s3", "gs")
         and (":" in bucket or "@" in bucket)

@@ -1,7 +1,9 @@
-"""Objects by their URLs: how to open them, to replace them, and to read and create the metadata files of a table.
+"""Objects by their URLs: how to open them, to replace them, and to read and create the metadata
+files of a table.
 
-A new version is verified before any byte is sent, assembled by the store in one step, and read back. An unfinished upload cannot be read,
-so the plan is verified: the old bytes, pinned to the version that was read, and the new bytes.
+A new version is verified before any byte is sent, assembled by the store in one step, and read
+back. An unfinished upload cannot be read, so the plan is verified: the old bytes, pinned to the
+version that was read, and the new bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 
 def open_object(url: str) -> ObjectSource:
-    """Open the object that a URL names. Raises UsageError if the URL cannot name an object, and UnreadableError if it cannot be read."""
+    """Open the object that a URL names. Raises UsageError if the URL cannot name an object, and
+    UnreadableError if it cannot be read."""
     location = parse_location(url)
     return ObjectSource(store_of(location), location)
 
@@ -72,7 +75,8 @@ _BLOCK_BYTES = 8 << 20
 
 
 def ensure_writable(target: str, in_place: bool) -> None:
-    """Raise RefusedError if the target cannot be written, as far as this can be checked in advance."""
+    """Raise RefusedError if the target cannot be written, as far as this can be checked in
+    advance."""
     location = parse_location(target)
     with ErrorPlace(location.name):
         store_of(location).ensure_writable(location, in_place)
@@ -92,7 +96,8 @@ def replace(
     pieces: tuple[Piece, ...],
     verify: Callable[[Source], None],
 ) -> list[str]:
-    """Replace an object: see `places.replace`. Warnings do not name the object, so that those with one cause are equal."""
+    """Replace an object: see `places.replace`. Warnings do not name the object, so that those with
+    one cause are equal."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned_source:
         verify(planned_source)
@@ -118,7 +123,8 @@ def _sample(planned_source: PlannedSource, start: int, end: int) -> tuple[int, b
 def _read_back(
     target: str, planned_source: PlannedSource, samples: list[tuple[int, bytes]]
 ) -> None:
-    """Compare the store's object with the plan: length, first bytes, last old bytes, all new bytes."""
+    """Compare the store's object with the plan: length, first bytes, last old bytes, all new
+    bytes."""
     try:
         with open_object(target) as new_object:
             new = (
@@ -150,11 +156,13 @@ _MOST = 1 << 62
 class ObjectFolders:
     """Read and publish objects below prefixes. A path is a URL.
 
-    Missing and existing objects raise FileNotFoundError and FileExistsError as in local folders; other errors are those of this package.
+    Missing and existing objects raise FileNotFoundError and FileExistsError as in local folders;
+    other errors are those of this package.
     """
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole object. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+        """Read the whole object. Raises FileNotFoundError if it does not exist, and OSError if it
+        has more than `most` bytes."""
         location = parse_location(path)
         with ErrorPlace(location.name):
             try:
@@ -172,7 +180,8 @@ class ObjectFolders:
         return data
 
     def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
-        """Return the names directly below a prefix that start with `prefix` and sort after `after`, in order; no names of folders."""
+        """Return the names directly below a prefix that start with `prefix` and sort after `after`,
+        in order; no names of folders."""
         location = parse_location(directory)
         folder = f"{location.key.rstrip('/')}/" if location.key else ""
         with ErrorPlace(location.name):
@@ -182,13 +191,15 @@ class ObjectFolders:
             return [name for name in (key[len(folder) :] for key in keys) if "/" not in name]
 
     def create(self, path: str, data: bytes) -> None:
-        """Create an object in one request. Raises FileExistsError if it exists, RefusedError, and UncertainWriteError."""
+        """Create an object in one request. Raises FileExistsError if it exists, RefusedError, and
+        UncertainWriteError."""
         location = parse_location(path)
         with ErrorPlace(location.name):
             store_of(location).create(location.key, data)
 
     def ensure_exclusive(self, folder: str) -> None:
-        """Raise RefusedError unless this store creates an object only if none exists; creates and removes an object to find out."""
+        """Raise RefusedError unless this store creates an object only if none exists; creates and
+        removes an object to find out."""
         location = parse_location(folder)
         trial = location.with_key(
             f"{location.key.rstrip('/')}/sbbf-conditional-put-{os.urandom(8).hex()}".lstrip("/")
@@ -203,7 +214,8 @@ class ObjectFolders:
             finally:
                 store.remove(trial.key)
         raise RefusedError(
-            "the store ignores the condition of conditional writes, so two writers could commit the same version",
+            "the store ignores the condition of conditional writes, so two writers could commit "
+            "the same version",
             file=location.name,
         )
 

@@ -1,4 +1,5 @@
-"""The corpus, and readers and writers that conform, lose values, crash, hang, or do not use filters."""
+"""The corpus, and readers and writers that conform, lose values, crash, hang, or do not use
+filters."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
 
 SHA256_OF_VERSION_1 = "b6d946921b8d8cbf3f4b4496fd4b289b7e8ca8ca04c5a7e3d347523ca5544e2f"
-"""Of the manifest, which has the checksums of all files. If it changes, so does the version of the corpus, once that is released."""
+"""Of the manifest, which has the checksums of all files. If it changes, so does the version of the
+corpus, once that is released."""
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -59,7 +61,8 @@ def test_every_type_of_the_format_has_a_file() -> None:
         for name, member in vars(kind.logical).items()
         if member is not None
     }
-    # LIST, MAP and VARIANT are groups; a column of UNKNOWN has nulls alone; the format has not released FILE.
+    # LIST, MAP and VARIANT are groups; a column of UNKNOWN has nulls alone; the format has not
+    # released FILE.
     assert logical == {*vars(LogicalType())} - {"LIST", "MAP", "VARIANT", "UNKNOWN", "FILE"}
 
 
@@ -225,7 +228,8 @@ def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
 
 
 def test_a_reader_that_loses_rows_is_caught(program, corpus_folder: Path) -> None:
-    """It answers that everything is absent: right for values that are not stored, and fatal for the others."""
+    """It answers that everything is absent: right for values that are not stored, and fatal for the
+    others."""
     command = program("print('absent'); sys.exit(1)")
     report = run_conformance(
         str(corpus_folder), reader=f"{command} {SINGLE}", only=["types/int8.parquet"]
@@ -244,8 +248,12 @@ def test_a_reader_that_trusts_damaged_filters_is_caught(program, corpus_folder: 
 
 
 def test_an_answer_that_loses_an_equal_value_is_noted(program, corpus_folder: Path) -> None:
-    """The format does not say that -0 equals +0: the answer is no failure unless the run is exact."""
-    code = "for line in open(args[0]): q = json.loads(line); print('absent' if q['value'] == '-0.0' else 'maybe')"
+    """The format does not say that -0 equals +0: the answer is no failure unless the run is
+    exact."""
+    code = (
+        "for line in open(args[0]): q = json.loads(line); print('absent' if q['value'] == "
+        "'-0.0' else 'maybe')"
+    )
     command, only = f"{program(code)} {{questions}}", ["floats/double-positive-zero.parquet"]
     report = run_conformance(str(corpus_folder), reader=command, only=only)
     assert (report.passed, report.count("noted"), report.count("wrong")) == (True, 1, 0)
@@ -257,7 +265,8 @@ def test_an_answer_that_loses_an_equal_value_is_noted(program, corpus_folder: Pa
 
 
 def test_a_crash_is_no_answer(program, corpus_folder: Path) -> None:
-    """Interpreters end a program that raises with 1, which also means absent: an absence must be printed."""
+    """Interpreters end a program that raises with 1, which also means absent: an absence must be
+    printed."""
     report = run_conformance(
         str(corpus_folder),
         reader=f"{program('raise ValueError(7)')} {SINGLE}",
@@ -298,7 +307,10 @@ def test_a_reader_that_prints_without_end_is_ended(
 
 
 def test_one_question_that_crashes_costs_no_other_answer(program, corpus_folder: Path) -> None:
-    code = "for line in open(args[0]):\n q = json.loads(line)\n if q['value'] == '127': os.abort()\n print('maybe', flush=True)"
+    code = (
+        "for line in open(args[0]):\n q = json.loads(line)\n if q['value'] == '127': "
+        "os.abort()\n print('maybe', flush=True)"
+    )
     report = run_conformance(
         str(corpus_folder), reader=f"{program(code)} {{questions}}", only=["types/int8.parquet"]
     )
@@ -342,7 +354,8 @@ table = pq.read_table(args[0])
             "the value '-20000000' of the input is not in the file",
         ),
         (
-            f"{REWRITE}pq.write_table(__import__('pyarrow').concat_tables([table, table.slice(0, 1)]), args[1])",
+            f"{REWRITE}pq.write_table(__import__('pyarrow').concat_tables([table, table.slice(0, "
+            "1)]), args[1])",
             "wrong",
             "the file has 53 values, the input 52",
         ),
@@ -374,12 +387,14 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
     "code, verdict, message",
     [
         (
-            "write({0: StoredBytes(build_filter(values[0][1:], 256)), 1: StoredBytes(build_filter(values[1], 256))})",
+            "write({0: StoredBytes(build_filter(values[0][1:], 256)), 1: "
+            "StoredBytes(build_filter(values[1], 256))})",
             "wrong",
             "the filter of row group 0 excludes the stored value '-20000000'",
         ),
         (
-            "write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in (0, 1)})",
+            "write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in "
+            "(0, 1)})",
             "wrong",
             "row group 0: its header",
         ),
@@ -390,7 +405,8 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
         ),
         ("write({0: maker.sound_filters()[0]})", "noted", "1 of 2 row groups have no filter"),
         (
-            "write({at: StoredBytes(stored.data, has_length=False) for at, stored in maker.sound_filters().items()})",
+            "write({at: StoredBytes(stored.data, has_length=False) for at, stored in "
+            "maker.sound_filters().items()})",
             "noted",
             "is missing",
         ),
@@ -415,7 +431,8 @@ def test_no_shell_sees_the_command(program, corpus_folder: Path, tmp_path: Path)
     """A value is one argument, whatever is in it, and braces in it are no placeholders."""
     (tmp_path / "seen").mkdir()
     command = program(
-        f"open(os.path.join({str(tmp_path / 'seen')!r}, str(os.getpid())), 'w').write(json.dumps(args))"
+        f"open(os.path.join({str(tmp_path / 'seen')!r}, str(os.getpid())), "
+        "'w').write(json.dumps(args))"
     )
     run_conformance(
         str(corpus_folder),
@@ -433,8 +450,8 @@ def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFi
     assert run([*words, f"{command} {{questions}}"]) == 1
     out = capsys.readouterr().out
     assert (
-        "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored"
-        in out
+        "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is "
+        "stored" in out
     )
     assert out.splitlines()[-1].endswith(
         "3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed"

@@ -1,4 +1,5 @@
-"""Queries for the engines and their right answers, both computed from all rows of a file as pyarrow reads them."""
+"""Queries for the engines and their right answers, both computed from all rows of a file as pyarrow
+reads them."""
 
 from __future__ import annotations
 

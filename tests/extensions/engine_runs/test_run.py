@@ -1,4 +1,5 @@
-"""Engines, each in a process of its own: what runs show of filters, and crashes, hangs and failures."""
+"""Engines, each in a process of its own: what runs show of filters, and crashes, hangs and
+failures."""
 
 from __future__ import annotations
 
@@ -102,8 +103,8 @@ def test_spark_leaves_out_columns_of_types_that_it_lacks(
 
     assert run_cli(["explain", str(path), "id", "501", "--run", "spark"]) == 0
     assert (
-        "Spark: equal rows, without column half, whose type it cannot read; it uses the filters and skips"
-        in capsys.readouterr().out
+        "Spark: equal rows, without column half, whose type it cannot read; it uses the filters "
+        "and skips" in capsys.readouterr().out
     )
     (run,) = run_engines(path, "half", 3.0, "spark").engines
     assert run.outcome == "failed"
@@ -122,8 +123,14 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
         use_dictionary=False,
     )
     add_filters(path, ["id"], in_place=True, fpp=1e-6)
-    rule = "note: whether an engine uses the filters shows on row groups that min and max leave, and dictionaries if it reads them"
-    between = "query a value that is not stored, but between min and max of the row groups, or another column"
+    rule = (
+        "note: whether an engine uses the filters shows on row groups that min and max "
+        "leave, and dictionaries if it reads them"
+    )
+    between = (
+        "query a value that is not stored, but between min and max of the row groups, "
+        "or another column"
+    )
 
     for column, value, note in (
         ("id", "5001", f"{rule}, and here they leave none: {between}"),
@@ -135,7 +142,8 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
         (
             "other",
             "5",
-            "note: column other has no filters, so there is nothing to measure: add filters to it, or query another column",
+            "note: column other has no filters, so there is nothing to measure: add filters to "
+            "it, or query another column",
         ),
     ):
         assert run_cli(["explain", str(path), column, value, "--run", names]) == 0
@@ -192,7 +200,8 @@ def test_the_command_fails_loudly_for_false_negatives(
 
 
 def write_table_files(table: Path) -> None:
-    """Write two files with filters, with the numbers below 2000 and 4000 that are multiples of 2 and 4, and one without the column."""
+    """Write two files with filters, with the numbers below 2000 and 4000 that are multiples of 2
+    and 4, and one without the column."""
     for step in (2, 4):
         rows = pa.table({"id": range(0, 1000 * step, step), "n": range(1000)})
         pq.write_table(rows, table / f"{step}.parquet", row_group_size=250, use_dictionary=False)
@@ -281,7 +290,8 @@ def test_engines_that_are_not_installed_are_named(
 
     with pytest.raises(
         UsageError,
-        match="none of the named query engines is installed; install one: ClickHouse: pip install chdb",
+        match="none of the named query engines is installed; install one: ClickHouse: pip "
+        "install chdb",
     ):
         run_engines(WITH_FILTERS, "id", 1, ["clickhouse"])
     with pytest.raises(UsageError, match="no query engine was named"):
@@ -346,7 +356,8 @@ def test_an_engine_that_does_not_start_answers_nothing() -> None:
 
 @pytest.mark.engines
 def test_rows_of_a_type_without_python_values_are_an_error_that_names_it(tmp_path: Path) -> None:
-    """DataFusion reads an INTERVAL column as Arrow's day-time intervals, for whose arrays pyarrow has no class."""
+    """DataFusion reads an INTERVAL column as Arrow's day-time intervals, for whose arrays pyarrow
+    has no class."""
     duckdb, datafusion = pytest.importorskip("duckdb"), pytest.importorskip("datafusion")
     path = tmp_path / "f.parquet"
     duckdb.sql(f"COPY (SELECT INTERVAL 1 DAY AS v) TO '{path}' (FORMAT parquet)")

@@ -1,4 +1,5 @@
-"""Lakes for an index: every type and encoding, with filters and without, and files that an index must not judge."""
+"""Lakes for an index: every type and encoding, with filters and without, and files that an index
+must not judge."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ ROWS = 200
 
 
 def write_lake(folder: Path, name: str, files: int, seed: int = 0) -> Path:
-    """Write files with a column `v` of one type, each in another way; some values are null, and some files have only nulls or no rows."""
+    """Write files with a column `v` of one type, each in another way; some values are null, and
+    some files have only nulls or no rows."""
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(files):

@@ -1,4 +1,5 @@
-"""An index leaves out files that certainly have none of the values, and nothing else changes: `probe` is the judge."""
+"""An index leaves out files that certainly have none of the values, and nothing else changes:
+`probe` is the judge."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def build(lake: Path, index: Path, *options: str, column: str = "v", code: int =
 def ensure_same_answers(
     lake: Path, index: Path, values: list[Any], column: str = "v", **options: Any
 ) -> int:
-    """Compare an index with `probe` of all files, for each value; return how many answers it gave without opening a file."""
+    """Compare an index with `probe` of all files, for each value; return how many answers it gave
+    without opening a file."""
     reports = {
         row.path: row.report for row in run(Probe(column, values, confirm=True, **options), lake)
     }
@@ -116,7 +118,8 @@ def test_special_values_are_those_of_probe(tmp_path, index):
 
 
 def ensure_no_row_is_lost(lake: Path, index: Path, *values: str | None) -> None:
-    """Compare the rows of files by an index with those of all files, which tell of a file that is left out that it has no such value."""
+    """Compare the rows of files by an index with those of all files, which tell of a file that is
+    left out that it has no such value."""
     for value in values:
         lake_rows = {row.path: row for row in run(Probe("id", [value]), lake)}
         index_rows = {row.path: row for row in run(Probe("id", [value]), index)}
@@ -175,7 +178,8 @@ def test_the_command(tmp_path, index, capsys):
     assert sbbf(["probe", str(index), "v", "123"]) == 0
     assert capsys.readouterr().out == (
         f"{lake}/1.parquet: 123: row group 0\n"
-        "Queried 1 value in 1 file: 1 file may hold 1 of the values; the index excludes 9 other files\n"
+        "Queried 1 value in 1 file: 1 file may hold 1 of the values; the index excludes 9 other "
+        "files\n"
     )
     assert sbbf(["probe", str(index), "v", "123", "--confirm", "--format", "names"]) == 0
     assert capsys.readouterr().out == f"{lake}/1.parquet\n"
@@ -388,7 +392,8 @@ def test_engines_read_the_segments(tmp_path, index):
         for row in table.to_pylist()
     ]
     assert [each for (each,) in duckdb.sql(f"SELECT block FROM '{blocks}'").fetchall()] == stored
-    # Block b of the unit at a position of a class with n units is row b * n + position of its row group.
+    # Block b of the unit at a position of a class with n units is row b * n + position of its row
+    # group.
     with pq.ParquetFile(blocks) as file:
         for number in range(file.num_row_groups):
             of_class = [row for row in classes if row["number"] == number]
@@ -561,7 +566,10 @@ def test_an_index_that_others_can_change(tmp_path, index, capsys):
     build(write_lake(tmp_path / "lake", "int64", 2), index)
     index.chmod(0o777)
     sbbf(["probe", str(index), "v", "1"])
-    warning = f"{index}: the index can be changed by every user, who can thus choose the files that are opened"
+    warning = (
+        f"{index}: the index can be changed by every user, who can thus choose the "
+        "files that are opened"
+    )
     assert warning in capsys.readouterr().err
 
 

@@ -30,7 +30,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def ensure_same(table: Path, index: Path, value: int, **options: object) -> int:
-    """Compare the answers of the table and of its index; return the number of files that the index left."""
+    """Compare the answers of the table and of its index; return the number of files that the index
+    left."""
     of_table = {
         row.path: row.report for row in run(Probe("v", [value], confirm=True), table, **options)
     }

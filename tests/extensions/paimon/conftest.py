@@ -1,4 +1,5 @@
-"""What the tests of this room share: files of the local file system, tables to make, and real ones with known answers."""
+"""What the tests of this room share: files of the local file system, tables to make, and real ones
+with known answers."""
 
 from __future__ import annotations
 

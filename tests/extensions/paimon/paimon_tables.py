@@ -1,4 +1,5 @@
-"""Small Paimon tables, written without Paimon: schema, data files, manifests and snapshots in the layout of Paimon 0.9."""
+"""Small Paimon tables, written without Paimon: schema, data files, manifests and snapshots in the
+layout of Paimon 0.9."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class NewFile:
 
 @dataclass
 class TableMaker:
-    """A table below `root`. Each `commit` makes a snapshot that adds data files, each `drop` one that removes them."""
+    """A table below `root`. Each `commit` makes a snapshot that adds data files, each `drop` one
+    that removes them."""
 
     root: Path
     fields: Sequence[tuple[str, str]]

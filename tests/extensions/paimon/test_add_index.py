@@ -1,4 +1,5 @@
-"""Adding and removing indexes: what is published, what is carried on, and that no row, entry or other index changes."""
+"""Adding and removing indexes: what is published, what is carried on, and that no row, entry or
+other index changes."""
 
 from __future__ import annotations
 
@@ -396,7 +397,8 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
 
 
 def test_a_lost_answer_is_not_a_lost_commit(new_table: NewTable) -> None:
-    """The snapshot was created, but the storage says that the name is taken, as a network file system may."""
+    """The snapshot was created, but the storage says that the name is taken, as a network file
+    system may."""
 
     class Forgetful(LocalFolders):
         def create(self, path: str, data: bytes) -> None:
@@ -422,7 +424,8 @@ def make_table(new_table: NewTable, threshold: str = "500 B", **rest: Any) -> Ta
 
 
 def read_as_paimon_does(root: Path) -> list[str]:
-    """Return the data files that Paimon 1.0 and later find: added entries that no manifest deletes. Each must be added and deleted once."""
+    """Return the data files that Paimon 1.0 and later find: added entries that no manifest deletes.
+    Each must be added and deleted once."""
     entries = list(open_table(LocalFolders(), str(root)).entries())
     assert max(Counter((entry.kind, entry.identity) for entry in entries).values()) == 1
     deleted = {entry.identity for entry in entries if entry.kind == DELETE}

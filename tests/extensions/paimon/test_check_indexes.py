@@ -1,4 +1,5 @@
-"""`check_paimon`: each rule finds its defect, in every format, and the fix that it names resolves it."""
+"""`check_paimon`: each rule finds its defect, in every format, and the fix that it names resolves
+it."""
 
 from __future__ import annotations
 

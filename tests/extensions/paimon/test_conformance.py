@@ -1,4 +1,5 @@
-"""Tables and containers that Paimon's Java wrote, and its own answers: hashes, sizes, places, what remains and what is skipped."""
+"""Tables and containers that Paimon's Java wrote, and its own answers: hashes, sizes, places, what
+remains and what is skipped."""
 
 from __future__ import annotations
 

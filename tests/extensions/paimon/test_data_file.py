@@ -305,7 +305,8 @@ def test_broken_data_files_are_unreadable(name: str, data: bytes) -> None:
 
 
 def test_zones_of_orc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TIMESTAMP_LTZ is taken from a file written in UTC only, a TIMESTAMP of our days from any."""
+    """A TIMESTAMP_LTZ is taken from a file written in UTC only, a TIMESTAMP of our days from
+    any."""
     # New systems know EST only by its city.
     for name, place in (("EST", "America/Panama"), ("GMT", "Etc/GMT"), ("UTC", "Etc/UTC")):
         (tmp_path / name).symlink_to(Path("/usr/share/zoneinfo", place))

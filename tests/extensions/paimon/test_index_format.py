@@ -1,4 +1,5 @@
-"""The bytes of an index: the container, the filter, what is hashed of each type, and values written as text."""
+"""The bytes of an index: the container, the filter, what is hashed of each type, and values written
+as text."""
 
 from __future__ import annotations
 
@@ -165,7 +166,8 @@ def test_many_hashes_cross_chunks() -> None:
 
 
 def test_the_body_of_the_published_vector() -> None:
-    """{"a", "b", ""} with k = 6 in 88 bits: fast_hash's and the filter's bytes as another implementation's tests have them."""
+    """{"a", "b", ""} with k = 6 in 88 bits: fast_hash's and the filter's bytes as another
+    implementation's tests have them."""
     bloom = BloomFilter64(np.zeros(11, np.uint8), 6)
     bloom.insert(hash_bytes([b"a", b"b", b""]))
     assert build_bloom64(bloom).hex() == "00000006" + "00202003d02000404910c9"

@@ -70,7 +70,8 @@ def test_the_bytes_of_names() -> None:
     [
         ("VARCHAR(2147483647)", "STRING"),
         ("bytes not null", "BYTES NOT NULL"),
-        # Without parameters a type has the defaults of Paimon's classes: CharType, BinaryType, TimestampType, DecimalType and so on.
+        # Without parameters a type has the defaults of Paimon's classes: CharType, BinaryType,
+        # TimestampType, DecimalType and so on.
         ("VARCHAR", "VARCHAR(1)"),
         ("TIMESTAMP", "TIMESTAMP(6)"),
         ("DECIMAL", "DECIMAL(10, 0)"),
@@ -199,7 +200,8 @@ def test_rows_come_back() -> None:
 def test_short_fields_are_inline_and_longer_ones_follow_the_fields(
     text: str, value: Value, field: str
 ) -> None:
-    """The first byte after the only field has offset 16; decimals have the bytes of Java's BigInteger."""
+    """The first byte after the only field has offset 16; decimals have the bytes of Java's
+    BigInteger."""
     data_type = parse_type_text(text)
     row = bytes.fromhex("00000001" + "00" * 8 + field)
     assert build_row([value], [data_type]) == row

@@ -1,4 +1,5 @@
-"""`sbbf paimon` as a user meets it: over a table of Paimon's Java, over tables made here, and over damaged ones."""
+"""`sbbf paimon` as a user meets it: over a table of Paimon's Java, over tables made here, and over
+damaged ones."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ Sbbf = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def orders(fixtures: Path, tmp_path: Path) -> Path:
-    """Paimon's own table: two data files without an index, one with it in the manifest, one in a file."""
+    """Paimon's own table: two data files without an index, one with it in the manifest, one in a
+    file."""
     return Path(shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders"))
 
 
@@ -125,7 +127,8 @@ def test_inspect(orders, index, sbbf):
     assert rows[3].split()[3:8] == ["customer", "bloom-filter", "604", "3", "4,800"]
     assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean fpp ")
     assert diagnosis.startswith(
-        "customer: 14.6 % full where 50 % is best: items = 1000 is 4 x the 252 values (data-15622c60"
+        "customer: 14.6 % full where 50 % is best: items = 1000 is 4 x the 252 values "
+        "(data-15622c60"
     )
     assert sbbf("inspect", index)[1].startswith(f"{index}: 664 bytes, indexes: 1\ncolumn    index ")
     report = document(sbbf("inspect", orders, "--format", "json"))
@@ -178,7 +181,8 @@ def test_probe(orders, plain, sbbf):
     assert rows[0].endswith("no index")
     assert rows[2].endswith("a bit of the value is not set")
     assert last == "remaining: 3 of 4 data files, 750 of 1,000 rows"
-    # Of the data nothing is read: one index, manifests and their lists, LATEST, the snapshot and three schemas.
+    # Of the data nothing is read: one index, manifests and their lists, LATEST, the snapshot and
+    # three schemas.
     assert sbbf("probe", orders, "customer", "x", "--verbose")[2].endswith(
         f" bytes from {1 + 4 + 2 + 5} files\n"
     )

@@ -1,7 +1,7 @@
 """Paimon's Java library 0.9.0 writes tables of many shapes, and uses the indexes added to them.
 
-The jar is inside the source distribution of pypaimon 0.2.0; its Hadoop classes are in the jars PySpark bundles. SBBF_PAIMON_JAR names it
-where it is already.
+The jar is inside the source distribution of pypaimon 0.2.0; its Hadoop classes are in the jars
+PySpark bundles. SBBF_PAIMON_JAR names it where it is already.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class PaimonJava:
         )
 
     def ask(self, *fields: str) -> list[str]:
-        """Send one command; return the fields of its answer. Raises AssertionError with the exception of Java."""
+        """Send one command; return the fields of its answer. Raises AssertionError with the
+        exception of Java."""
         question: IO[str] | None = self._process.stdin
         answer: IO[str] | None = self._process.stdout
         assert question is not None
@@ -73,7 +74,8 @@ class PaimonJava:
         return rest
 
     def query(self, table: Path, column: str, literal: str) -> tuple[set[str], set[int], set[int]]:
-        """Return the planned data files, the ids of the rows that were read, and the ids of the matching rows."""
+        """Return the planned data files, the ids of the rows that were read, and the ids of the
+        matching rows."""
         planned_files, files_read, passed = (
             text.strip("[]") for text in self.ask("query", str(table), column, literal)
         )
@@ -120,7 +122,8 @@ def _hadoop_jars() -> list[str]:
     spark = importlib.util.find_spec("pyspark")
     if spark is None or spark.origin is None:
         raise NotInstallableError(
-            "paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is not installed"
+            "paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is "
+            "not installed"
         )
     jars = Path(spark.origin).parent / "jars"
     return [str(path) for path in sorted(jars.glob("*.jar")) if path.name.startswith(_HADOOP)]
@@ -271,7 +274,8 @@ def test_indexes_added_to_its_tables_are_used(
 def test_indexes_that_come_and_go_keep_the_rows(
     java: PaimonJava, warehouse: Path, tmp_path: Path, place: str
 ) -> None:
-    """Paimon expects each entry of a manifest once: it reads and commits on top of tables whose entries recur."""
+    """Paimon expects each entry of a manifest once: it reads and commits on top of tables whose
+    entries recur."""
     plain, table = warehouse / f"plain_parquet_{place}", tmp_path / "table"
     shutil.copytree(plain, table)
     before = {number: java.query(plain, "s", f"value {number}") for number in (600, 601, 602)}

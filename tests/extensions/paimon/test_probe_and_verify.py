@@ -1,4 +1,5 @@
-"""Inspecting, probing, building and verifying: which index counts, the queries of older files, and false negatives."""
+"""Inspecting, probing, building and verifying: which index counts, the queries of older files, and
+false negatives."""
 
 from __future__ import annotations
 
@@ -202,7 +203,8 @@ def data_file(tmp_path: Path) -> str:
 
 
 def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:
-    """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not state the precision."""
+    """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not state the
+    precision."""
     columns = {"t": pa.array([1_700_000_000_123], pa.timestamp("ms"))}
     maker = new_table([("t", "TIMESTAMP(9)")])
     new = NewFile(columns)

@@ -1,4 +1,5 @@
-"""A table's walk, from its directory to its data files, and that it reads nothing outside its folder."""
+"""A table's walk, from its directory to its data files, and that it reads nothing outside its
+folder."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def test_latest_is_only_a_hint(files: LocalFolders, new_table: NewTable, hint: s
     table = open_table(files, str(maker.root))
     assert table.snapshot is not None
     assert table.snapshot.id == 2
-    # Paimon takes the hint where no later snapshot is there, and then fails: what that one added would be missing from every answer.
+    # Paimon takes the hint where no later snapshot is there, and then fails: what that one added
+    # would be missing from every answer.
     latest.write_text("99")
     with pytest.raises(UnreadableError, match="LATEST refers to snapshot 99"):
         open_table(files, str(maker.root))

@@ -1,4 +1,5 @@
-"""The HTML report as a parser sees it: elements, ids, marks and their titles, tables with exact numbers."""
+"""The HTML report as a parser sees it: elements, ids, marks and their titles, tables with exact
+numbers."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ class ParsedPage(HTMLParser):
 
 
 def parse_page(text: str) -> ParsedPage:
-    """Parse the page, and assert what holds for each: unique ids, marks with titles, references that exist, nothing foreign."""
+    """Parse the page, and assert what holds for each: unique ids, marks with titles, references
+    that exist, nothing foreign."""
     page = ParsedPage(text)
     assert len(set(page.ids)) == len(page.ids)
     assert len(page.titles_of_marks) == page.marks

@@ -1,4 +1,5 @@
-"""`sbbf report`, about one file and about many: its numbers are those of `inspect` and `check`, and the page stays small."""
+"""`sbbf report`, about one file and about many: its numbers are those of `inspect` and `check`, and
+the page stays small."""
 
 from __future__ import annotations
 
@@ -444,7 +445,8 @@ def test_a_column_that_only_some_files_have(lake, tmp_path, capsys):
 
 
 def synthetic_files(numbers: range) -> Iterator[FileContents]:
-    """Yield the contents of files in partitions of 20, with 300 columns whose filters have rates from 1e-9 to 1."""
+    """Yield the contents of files in partitions of 20, with 300 columns whose filters have rates
+    from 1e-9 to 1."""
     contents = Gather(detailed=False, quick=True)(str(FIXTURES / "pyarrow-types-filters.parquet"))
     details = contents.filters[:2]
     for at in numbers:

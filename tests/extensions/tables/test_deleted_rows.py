@@ -1,4 +1,5 @@
-"""`probe --confirm` of tables with deleted rows: they are not present, as engines read the table; in all its versions they are."""
+"""`probe --confirm` of tables with deleted rows: they are not present, as engines read the table;
+in all its versions they are."""
 
 from __future__ import annotations
 
@@ -378,7 +379,8 @@ def test_all_versions_are_those_of_a_table(tmp_path):
 
 @pytest.fixture
 def hadoop(tmp_path: Path) -> tuple[Path, FolderSource, list[str]]:
-    """The folder of a table of two files of 100 rows, its source, and the locations of the files."""
+    """The folder of a table of two files of 100 rows, its source, and the locations of the
+    files."""
     catalog = sql_catalog(tmp_path)
     table = catalog.create_table("n.t", schema=rows(0, 1).schema)
     table.append(rows(0, 100))
@@ -419,7 +421,8 @@ def test_rows_that_an_iceberg_table_has_deleted_by_position(hadoop, capsys, has_
 
 
 def test_rows_that_were_written_after_the_deletes(hadoop):
-    """A later data file of the same rows has another path; a delete of an earlier sequence number does not reach it."""
+    """A later data file of the same rows has another path; a delete of an earlier sequence number
+    does not reach it."""
     state = hadoop[1].load()
     _, (newest, *_) = scan.read_manifest_list(state, state.metadata.current)
     (entry,) = scan.open_manifest(state, newest).live_entries()
@@ -513,7 +516,8 @@ def test_branches_and_earlier_snapshots_of_an_iceberg_table(tmp_path, capsys):
 
 @pytest.fixture(params=["sqlite", "duckdb"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
-    """A table of two files, of ids from 100 and from 200, with deleted rows; an earlier file has ids from 300."""
+    """A table of two files, of ids from 100 and from 200, with deleted rows; an earlier file has
+    ids from 300."""
     pytest.importorskip("duckdb")
     lake = SmallLake(tmp_path, request.param)
     lake.add_file()
@@ -552,7 +556,8 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
         **usual,
     )
     lake.run(
-        "create table ducklake_inlined_delete_1(file_id bigint, row_id bigint, begin_snapshot bigint)"
+        "create table ducklake_inlined_delete_1(file_id bigint, row_id bigint, begin_snapshot "
+        "bigint)"
     )
     lake.insert("inlined_delete_1", file_id=2, row_id=9, begin_snapshot=7)
     lake.insert("inlined_delete_1", file_id=2, row_id=10, begin_snapshot=8)
@@ -582,10 +587,12 @@ def test_files_that_no_version_of_a_ducklake_table_lists(lake, capsys):
         "0 Parquet files below" in text,
     ) == (1, True, True), text
     lake.run(
-        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, "
+        "schema_version bigint)"
     )
     lake.run(
-        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)"
+        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, "
+        "end_snapshot bigint, user_id bigint)"
     )
     lake.insert(
         "inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1

@@ -1,4 +1,5 @@
-"""DuckLake tables in catalogs of DuckDB and SQLite: live files, names of columns, and commits. The catalogs are made by SQL."""
+"""DuckLake tables in catalogs of DuckDB and SQLite: live files, names of columns, and commits. The
+catalogs are made by SQL."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def test_the_table_of_a_name_has_one_form(tmp_path, table):
 
 
 def test_only_copies_of_runs_of_the_catalog_are_abandoned(tmp_path):
-    """Two catalogs have one data path, and a copy in a snapshot of one is in no snapshot of the other."""
+    """Two catalogs have one data path, and a copy in a snapshot of one is in no snapshot of the
+    other."""
     first, second = SmallLake(tmp_path / "a", "sqlite"), SmallLake(tmp_path / "b", "sqlite")
     second.run("update ducklake_metadata set value = ? where key = 'data_path'", f"{first.data}/")
     first.add_file()
@@ -217,7 +219,8 @@ def test_a_commit_changes_the_rows_of_data_files(lake):
         None,
     )
     rows = lake.run(
-        "select path, path_is_relative, file_size_bytes, footer_size from ducklake_data_file order by data_file_id"
+        "select path, path_is_relative, file_size_bytes, footer_size from ducklake_data_file "
+        "order by data_file_id"
     )
     copies = [Path(file.path) for file in DuckLakeTable(lake.events).live_files()]
     assert [copy.parent for copy in copies] == [Path(first).parent, Path(second).parent]
@@ -231,7 +234,8 @@ def test_a_commit_changes_the_rows_of_data_files(lake):
         assert copy == lake.data / "main" / "events" / path
         assert inspect(copy).columns
     scheduled = lake.run(
-        "select data_file_id, path, path_is_relative from ducklake_files_scheduled_for_deletion order by 1"
+        "select data_file_id, path, path_is_relative from ducklake_files_scheduled_for_deletion "
+        "order by 1"
     )
     assert [(id, path, bool(flag)) for id, path, flag in scheduled] == [
         (1, "main/events/ducklake-1.parquet", True), (2, "main/events/day=1/b.parquet", True),
@@ -425,7 +429,8 @@ def test_versions_that_are_not_supported_are_refused(tmp_path, version):
             "a row of ducklake_data_file has the value None",
         ),
         (
-            "insert into ducklake_metadata values ('version', '1.0', 'table', 1), ('a' || chr(0), 'b', null, null)",
+            "insert into ducklake_metadata values ('version', '1.0', 'table', 1), ('a' || "
+            "chr(0), 'b', null, null)",
             "ducklake_metadata",
         ),
     ],

@@ -1,7 +1,8 @@
-"""DuckLake itself, DuckDB with its extension, on tables that got filters: the same rows in all snapshots, and later changes go on.
+"""DuckLake itself, DuckDB with its extension, on tables that got filters: the same rows in all
+snapshots, and later changes go on.
 
-Each version of DuckDB writes another version of the catalog. DuckDB of this environment reads catalogs of newer versions, so SQLite is the
-catalog where versions differ.
+Each version of DuckDB writes another version of the catalog. DuckDB of this environment reads
+catalogs of newer versions, so SQLite is the catalog where versions differ.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def postgres(tmp_path: Path) -> Iterator[str]:
 
 
 class Lake:
-    """A DuckLake in one of the databases, with a partitioned table `events` of several snapshots, deleted rows among them."""
+    """A DuckLake in one of the databases, with a partitioned table `events` of several snapshots,
+    deleted rows among them."""
 
     def __init__(self, database: DuckDB, folder: Path, place: str) -> None:
         self._database = database
@@ -91,11 +93,13 @@ class Lake:
         self.run("create table l.events(id bigint, name varchar, day date)")
         self.run("alter table l.events set partitioned by (day)")
         self.run(
-            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000) r(i)"
+            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from "
+            "range(9000) r(i)"
         )
         self.run("delete from l.events where id % 100 = 0")
         self.run(
-            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000, 12000) r(i)"
+            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from "
+            "range(9000, 12000) r(i)"
         )
         self.run("delete from l.events where id = 5")
 
@@ -103,7 +107,8 @@ class Lake:
         return self._database.run(query)
 
     def fill(self, column: str, run: str) -> int:
-        """Give the table filters. A catalog in a DuckDB file is detached first: only one process can have it open."""
+        """Give the table filters. A catalog in a DuckDB file is detached first: only one process
+        can have it open."""
         self.run("detach l")
         commit = fill(self.name, column, run)
         self.run(self._attach)
@@ -128,7 +133,8 @@ def place_of(database: str, folder: Path) -> str:
 
 
 def live_through(lake: Lake) -> None:
-    """Give a table filters between other changes; compare the rows of all snapshots after each step."""
+    """Give a table filters between other changes; compare the rows of all snapshots after each
+    step."""
     lake.create()
     history = lake.history()
     assert lake.fill("name", "sbbf-test-1") == 6
@@ -199,7 +205,8 @@ def test_files_that_were_added_keep_the_partition_values_of_their_folders(duckdb
     lake.run("create table l.events(id bigint, name varchar, day date)")
     lake.run("alter table l.events set partitioned by (day)")
     lake.run(
-        f"call ducklake_add_data_files('l', 'events', '{folder}/x.parquet', hive_partitioning => true)"
+        f"call ducklake_add_data_files('l', 'events', '{folder}/x.parquet', hive_partitioning => "
+        "true)"
     )
     lake.run("alter table l.events rename column name to label")
     query = "select day, count(*), max(label) from l.events group by day"
@@ -221,7 +228,8 @@ def test_operators_and_views_of_a_catalog_in_postgres_are_not_run(postgres):
         database.execute(SCHEMA)
         database.execute("create schema evil")
         database.execute(
-            "create function evil.eq(text, text) returns bool language plpgsql as $$ begin raise 'run'; end $$"
+            "create function evil.eq(text, text) returns bool language plpgsql as $$ begin raise "
+            "'run'; end $$"
         )
         database.execute(
             "create operator evil.= (leftarg = text, rightarg = text, function = evil.eq)"
@@ -240,7 +248,8 @@ def test_operators_and_views_of_a_catalog_in_postgres_are_not_run(postgres):
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
-    """Another process inserts, deletes, merges and rewrites while filters are added again and again: no row is lost or doubled."""
+    """Another process inserts, deletes, merges and rewrites while filters are added again and
+    again: no row is lost or doubled."""
     place = (
         place_of("sqlite", tmp_path)
         if database == "sqlite"
@@ -266,10 +275,12 @@ def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
                     draw.randrange(200),
                 )
                 statement = {
-                    "insert": f"insert into l.events select i, 'n' || i from range({first}, {first + 500}) r(i)",
+                    "insert": f"insert into l.events select i, 'n' || i from range({first}, "
+                    f"{first + 500}) r(i)",
                     "delete": f"delete from l.events where id % 200 = {share}",
                     "merge": "call ducklake_merge_adjacent_files('l')",
-                    "rewrite": "call ducklake_rewrite_data_files('l', 'events', delete_threshold => 0.01)",
+                    "rewrite": "call ducklake_rewrite_data_files('l', 'events', "
+                    "delete_threshold => 0.01)",
                 }[kind]
                 try:
                     writer.run(statement)
@@ -311,7 +322,8 @@ def test_a_duckdb_catalog_that_another_process_has_open(duckdb, tmp_path, monkey
 @pytest.mark.parametrize("vectors", [False, True])
 @pytest.mark.parametrize("inlined", [0, 10])
 def test_deleted_rows_are_not_present(duckdb, tmp_path, vectors, inlined):
-    """Rows are deleted by files, in Parquet or Puffin, and in the catalog; DuckDB counts the others."""
+    """Rows are deleted by files, in Parquet or Puffin, and in the catalog; DuckDB counts the
+    others."""
     place = f"sqlite:{tmp_path}/m.sqlite"
     options = f"write_deletion_vectors {vectors}, data_inlining_row_limit {inlined}"
     duckdb.run(f"attach 'ducklake:{place}' as l (data_path '{tmp_path}/data/', {options})")

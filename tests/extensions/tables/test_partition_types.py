@@ -1,4 +1,5 @@
-"""Partitions of tables compare as values of their type: in predicates of commands and declarations, and as values to look up."""
+"""Partitions of tables compare as values of their type: in predicates of commands and declarations,
+and as values to look up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows of a table that are not in the Parquet files that are queried: no value is absent then, and what was not queried is named."""
+"""Rows of a table that are not in the Parquet files that are queried: no value is absent then, and
+what was not queried is named."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
     with table.transaction() as transaction, transaction.update_snapshot().fast_append() as update:
         update.append_data_file(file)
     (tmp_path / ".pyiceberg.yaml").write_text(
-        f"catalog:\n  c:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n    warehouse: file://{tmp_path}/warehouse\n"
+        f"catalog:\n  c:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n    "
+        f"warehouse: file://{tmp_path}/warehouse\n"
     )
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     monkeypatch.setattr(
@@ -114,7 +116,8 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
 
 @pytest.fixture(params=["sqlite", pytest.param("duckdb", marks=pytest.mark.heavy)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
-    """A catalog as DuckDB 1.5 writes it, whose table has a file, and rows inlined under two schemas: `s` was renamed from `name`."""
+    """A catalog as DuckDB 1.5 writes it, whose table has a file, and rows inlined under two
+    schemas: `s` was renamed from `name`."""
     pytest.importorskip("duckdb")
     lake = SmallLake(tmp_path, request.param)
     lake.add_file()
@@ -140,7 +143,8 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
         initial_default="none",
     )
     lake.run(
-        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, "
+        "schema_version bigint)"
     )
     for version, columns in (
         (1, "old_id bigint"),
@@ -149,7 +153,8 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     ):
         name = f"ducklake_inlined_data_1_{version}"
         lake.run(
-            f"create table {name}(row_id bigint, begin_snapshot bigint, end_snapshot bigint, {columns})"
+            f"create table {name}(row_id bigint, begin_snapshot bigint, end_snapshot bigint, "
+            f"{columns})"
         )
         lake.insert("inlined_data_tables", table_id=1, table_name=name, schema_version=version)
     lake.insert("inlined_data_1_1", row_id=100, begin_snapshot=4, old_id=5000)
@@ -183,14 +188,16 @@ def test_a_ducklake_table_without_files(tmp_path, capsys):
     lake = SmallLake(tmp_path, "sqlite")
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 1
     lake.run(
-        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, "
+        "schema_version bigint)"
     )
     lake.insert(
         "inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1
     )
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 3
     lake.run(
-        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)"
+        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, "
+        "end_snapshot bigint, user_id bigint)"
     )
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 1
     lake.insert("inlined_data_1_1", row_id=0, begin_snapshot=3, user_id=1)

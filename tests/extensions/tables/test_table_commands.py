@@ -1,4 +1,5 @@
-"""The commands on a table: what its name means, the cost before the start, the commits at the end, and what does not apply."""
+"""The commands on a table: what its name means, the cost before the start, the commits at the end,
+and what does not apply."""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     code, _, err = call(capsys, "add-filter", file, "-c", "id", "--in-place")
     assert code == 4
     assert (
-        f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables (--allow table-files)"
-        in err
+        f"name the table itself, {table}, to change its files in one commit, or allow changes to "
+        "files of tables (--allow table-files)" in err
     )
     assert (
         call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
@@ -168,7 +169,8 @@ def test_a_table_without_files(tmp_path, capsys):
 
 @pytest.fixture
 def lake(tmp_path, monkeypatch):
-    """A folder with a declared table, one of whose two files is of an old version, and a declared folder of files."""
+    """A folder with a declared table, one of whose two files is of an old version, and a declared
+    folder of files."""
     monkeypatch.chdir(tmp_path)
     for part in "ab":
         rows = pa.table({"id": range(100), "p": [part] * 100})
@@ -220,7 +222,8 @@ def test_the_fix_of_check_names_the_table_and_resolves_the_finding(
 
 
 def test_a_commit_says_what_was_done(table, capsys, tmp_path):
-    """Filters that `repair` drops, and that `apply` removes, are removed; names of files are relative to the root of the table."""
+    """Filters that `repair` drops, and that `apply` removes, are removed; names of files are
+    relative to the root of the table."""
     call(capsys, "add-filter", table, "-c", "id", "--in-place")
     for live in deltalake.DeltaTable(table).file_uris():
         (place,) = places(live).values()

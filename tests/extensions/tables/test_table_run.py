@@ -100,7 +100,8 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
 def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(
     tmp_path, damage, files_per_commit
 ):
-    """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of its file."""
+    """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of
+    its file."""
     table = make_table(tmp_path / "t", 4)
     before = rows_of(table)
     run = TableRun(
@@ -172,7 +173,8 @@ def test_copies_stay_if_it_is_unknown_whether_the_commit_succeeded(tmp_path, err
 
 
 def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):
-    """A worker that is killed after it wrote its copy returns no row; the task is run again, and makes a second copy."""
+    """A worker that is killed after it wrote its copy returns no row; the task is run again, and
+    makes a second copy."""
     table = make_table(tmp_path / "t")
     runner = LocalRunner(1)
 
@@ -186,7 +188,8 @@ def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):
 
 
 def test_copies_in_a_folder_with_two_names_stay(tmp_path):
-    """As by a link, or by a whole path in the log: what a version refers to was deleted as the copy that no commit contains."""
+    """As by a link, or by a whole path in the log: what a version refers to was deleted as the copy
+    that no commit contains."""
     table = make_table(tmp_path / "t", 1)
     before = rows_of(table)
     (tmp_path / "t" / "link").symlink_to("day=0")

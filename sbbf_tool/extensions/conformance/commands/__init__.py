@@ -15,11 +15,12 @@ COMMANDS = {
 
 @click.group(cls=CommandsByName, commands=COMMANDS)
 def command() -> None:
-    """Make a corpus of files with Bloom filters, and test readers and writers of any language with it.
+    """Make a corpus of files with Bloom filters, and test readers and writers of any language with
+    it.
 
     \b
     $ sbbf conformance make corpus
 
-    The corpus has every type, sizes at their limits, encrypted, old and damaged filters, and the answer that the format requires for each
-    value that is looked up.
+    The corpus has every type, sizes at their limits, encrypted, old and damaged filters, and the
+    answer that the format requires for each value that is looked up.
     """

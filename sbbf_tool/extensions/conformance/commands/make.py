@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 )
 @output_options()
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
-    """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or missing, or has a corpus.
+    """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or
+    missing, or has a corpus.
 
     \b
     $ sbbf conformance make corpus
@@ -45,7 +46,8 @@ def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
 def _show_report(page: Page, report: MadeCorpus) -> None:
     inputs = f"{format_count(report.inputs, 'input')} for writers"
     page.say(
-        f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}"
+        f"{report.folder}: corpus of version {report.corpus_version}, "
+        f"{format_count(report.files, 'file')}, {inputs}"
     )
     page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
     page.say(f"sha256 of manifest.json: {report.sha256}")

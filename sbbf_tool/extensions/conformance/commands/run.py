@@ -36,7 +36,8 @@ _COLUMNS = (
 @click.option(
     "--reader",
     metavar="CMD",
-    help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or with {questions}.",
+    help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or "
+    "with {questions}.",
 )
 @click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")
 @click.option(
@@ -70,16 +71,18 @@ _COLUMNS = (
 def command(
     folder: str | None, outputs: Outputs, only: tuple[str, ...], reader: str | None, **options: Any
 ) -> int:
-    """Test a reader or writer with the corpus in DIR, or with one that is made for the run and deleted.
+    """Test a reader or writer with the corpus in DIR, or with one that is made for the run and
+    deleted.
 
     \b
     $ sbbf conformance run --reader './reader {file} {column} {value}'
     $ sbbf conformance run --writer './writer {in} {out}' --select 'types/*'
 
-    CMD is split into words once, and run without a shell. A reader ends with exit code 0 if the value may be stored, with 1 if it is
-    absent, which it also prints, and with 3 if it cannot say; with {questions}, a file with a JSON object per line, it prints maybe, absent
-    or cannot say for each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer is wrong; 1: a value is
-    lost, or a call failed.
+    CMD is split into words once, and run without a shell. A reader ends with exit code 0 if the
+    value may be stored, with 1 if it is absent, which it also prints, and with 3 if it cannot say;
+    with {questions}, a file with a JSON object per line, it prints maybe, absent or cannot say for
+    each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer
+    is wrong; 1: a value is lost, or a call failed.
     """
     from sbbf_tool.extensions.conformance.run import run_conformance
 
@@ -108,12 +111,16 @@ def _show_report(page: Page, report: ConformanceReport) -> None:
     if len(lines) > _MOST_PROBLEMS:
         page.say(f"and {len(lines) - _MOST_PROBLEMS:,} more; --format json lists all")
     counts = ", ".join(f"{report.count(verdict):,} {verdict}" for verdict in VERDICTS)
-    subject = f"corpus of version {report.corpus_version}, {report.kind}, {format_count(report.calls, 'call')}"
+    subject = (
+        f"corpus of version {report.corpus_version}, {report.kind}, "
+        f"{format_count(report.calls, 'call')}"
+    )
     page.say(f"{subject}: {counts}: {'passed' if report.passed else 'failed'}")
 
 
 def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:
-    """Describe the problems, those of one column with one message in one line with the first value."""
+    """Describe the problems, those of one column with one message in one line with the first
+    value."""
     groups = render.group(
         ((problem.verdict, problem.file, problem.column, problem.message), problem)
         for problem in problems

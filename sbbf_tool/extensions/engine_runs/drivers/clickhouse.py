@@ -1,6 +1,8 @@
-"""ClickHouse inside this process (chdb): counts the rows on which it computed the condition, which are those of whole row groups.
+"""ClickHouse inside this process (chdb): counts the rows on which it computed the condition, which
+are those of whole row groups.
 
-Row groups that a filter excludes count in its event `ParquetReadRowGroups`, so that event shows nothing.
+Row groups that a filter excludes count in its event `ParquetReadRowGroups`, so that event shows
+nothing.
 """
 
 from __future__ import annotations
@@ -85,18 +87,21 @@ class ClickHouseDriver:
     def _query(
         self, condition: str, names: dict[str, str], rows: RowDigest, *, filters: bool
     ) -> None:
-        """Add the number of rows, and the sum of their hashes, which the engine computes because it returns whole results only."""
+        """Add the number of rows, and the sum of their hashes, which the engine computes because it
+        returns whole results only."""
         setting = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
         with rows.timed():
             (row,) = self._ask(
-                f"SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM {condition} {setting}",
+                "SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM "
+                f"{condition} {setting}",
                 names,
             )
         rows.add_sum(int(row["rows"]), int(row["hashes"]))
 
     def _events(self) -> Counter[str]:
         events = self._ask(
-            f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_PAGES}', '{_BYTES}')"
+            f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_PAGES}', "
+            f"'{_BYTES}')"
         )
         return Counter({row["event"]: int(row["value"]) for row in events})
 

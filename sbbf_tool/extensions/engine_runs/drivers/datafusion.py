@@ -44,7 +44,8 @@ class DataFusionDriver:
 
 
 def add_scan_metrics(plan: Any, counts: Counts) -> None:
-    """Add the counts of the scans of an executed plan; a count that a release does not report becomes None."""
+    """Add the counts of the scans of an executed plan; a count that a release does not report
+    becomes None."""
     for operator, metrics in plan.collect_metrics():
         if not operator.startswith("DataSourceExec"):
             continue
@@ -67,7 +68,8 @@ def add_scan_metrics(plan: Any, counts: Counts) -> None:
 
 
 def _count_read(values: dict[str, list[list[int]]]) -> int | None:
-    """Return the number of row groups that remained after all pruning, from texts such as `4 total → 1 matched`."""
+    """Return the number of row groups that remained after all pruning, from texts such as `4 total
+    → 1 matched`."""
     if not all(name in values for name in _PRUNING_METRICS):
         return None
     total = num_skipped = 0

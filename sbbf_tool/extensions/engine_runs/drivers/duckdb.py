@@ -1,4 +1,5 @@
-"""DuckDB: reads filters whatever the settings, and reports scanned row groups in its profile, since version 2.0."""
+"""DuckDB: reads filters whatever the settings, and reports scanned row groups in its profile, since
+version 2.0."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ class DuckDBDriver:
         ((kind,),) = self._connection.execute(
             f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})"
         ).fetchall()
-        query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), [self._request.text])}"
+        query = (
+            f"SELECT * FROM {source} WHERE "
+            f"{self._dialect.condition(column, str(kind), [self._request.text])}"
+        )
         rows_of_profile = self._connection.execute(
             f"EXPLAIN (ANALYZE, FORMAT JSON) {query}"
         ).fetchall()

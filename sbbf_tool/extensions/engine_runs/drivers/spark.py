@@ -74,7 +74,8 @@ class SparkDriver:
         )
 
     def _readable_schema(self, file: str) -> tuple[StructType, list[str]]:
-        """Return the schema of the columns whose types Spark has, and the names of the others; PySpark has no interface for this."""
+        """Return the schema of the columns whose types Spark has, and the names of the others;
+        PySpark has no interface for this."""
         jvm = self._session._jvm
         assert jvm is not None
         hadoop, parquet = jvm.org.apache.hadoop, jvm.org.apache.parquet
@@ -116,7 +117,8 @@ class SparkDriver:
 
 
 def _rows_scanned(frame: DataFrame) -> int | None:
-    """Return the rows that the scan of an executed query returned; the metrics have no public interface."""
+    """Return the rows that the scan of an executed query returned; the metrics have no public
+    interface."""
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     if not leaves.size():
         return 0

@@ -32,12 +32,14 @@ COMMANDS = {
 
 @click.group(cls=CommandsByName, commands=COMMANDS)
 def command() -> None:
-    """Inspect, query, verify, check, add and remove Bloom filters in the file indexes of Apache Paimon tables.
+    """Inspect, query, verify, check, add and remove Bloom filters in the file indexes of Apache
+    Paimon tables.
 
     \b
     $ sbbf paimon inspect orders
     $ sbbf paimon add-index orders -c customer
 
-    A file index is stored in `DATAFILE.index` beside a data file or, if it is small, in the manifest of the table. Its filters are not
-    those of Parquet, but an index type of Paimon for data files in Parquet, ORC and Avro.
+    A file index is stored in `DATAFILE.index` beside a data file or, if it is small, in the
+    manifest of the table. Its filters are not those of Parquet, but an index type of Paimon for
+    data files in Parquet, ORC and Avro.
     """

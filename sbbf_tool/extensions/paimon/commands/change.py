@@ -42,14 +42,16 @@ _COLUMNS = (
 
 
 def _columns_option(source: str) -> Callable[[Any], Any]:
-    """Build the option that passes `columns` to a command; `source` names the default columns in its help text."""
+    """Build the option that passes `columns` to a command; `source` names the default columns in
+    its help text."""
     return click.option(
         "-c",
         "--column",
         "columns",
         multiple=True,
         metavar="COL[:items=N,fpp=P]",
-        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: the columns named by {source}]",
+        help="Column to index (repeat for more); m[key] is an entry of the map m.  "
+        f"[default: the columns named by {source}]",
     )
 
 
@@ -68,17 +70,20 @@ def _columns_option(source: str) -> Callable[[Any], Any]:
 def add_index(
     table: str, columns: tuple[str, ...], allow: frozenset[str], outputs: Outputs, **options: Any
 ) -> int:
-    """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
+    """Add an index to the data files of a table that have none for a column, in a new snapshot.
+    Data files stay unchanged.
 
     \b
     $ sbbf paimon add-index orders -c customer --dry-run
     $ sbbf paimon add-index orders -c customer:fpp=0.01
 
-    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. Indexes of
-    other columns and types stay as they are. An index is stored in the manifest or in DATAFILE.index, depending on the table's
-    file-index.in-manifest-threshold. The snapshot is created atomically and only if no other commit came first; otherwise the commit is
-    planned again on top of that one. Older snapshots stay unchanged. Exit code 3: a data file was skipped because it, or its index, could
-    not be read. Exit code 4: a filter was left out that would exclude hardly any value.
+    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are
+    sized as in sbbf paimon build. Indexes of other columns and types stay as they are. An index is
+    stored in the manifest or in DATAFILE.index, depending on the table's
+    file-index.in-manifest-threshold. The snapshot is created atomically and only if no other commit
+    came first; otherwise the commit is planned again on top of that one. Older snapshots stay
+    unchanged. Exit code 3: a data file was skipped because it, or its index, could not be read.
+    Exit code 4: a filter was left out that would exclude hardly any value.
     """
     from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 
@@ -140,9 +145,10 @@ def build(data_file: str, columns: tuple[str, ...], outputs: Outputs, **options:
     $ sbbf paimon build events.parquet -c user_id
     $ sbbf paimon build events.parquet -c user_id:fpp=0.01 -o events.index
 
-    Each filter is sized for the distinct values in the file and a false-positive rate of 0.1; items=N and fpp=P size it as Paimon's options
-    of these names do. After a column, type=TYPE states its Paimon type if neither a table nor the file determines it. Use the column names
-    of the data file. All values are verified before the index is written.
+    Each filter is sized for the distinct values in the file and a false-positive rate of 0.1;
+    items=N and fpp=P size it as Paimon's options of these names do. After a column, type=TYPE
+    states its Paimon type if neither a table nor the file determines it. Use the column names of
+    the data file. All values are verified before the index is written.
     """
     from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index
 
@@ -161,7 +167,8 @@ def _show_build(page: Page, report: BuildReport) -> None:
     page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
     if report.table is not None and not report.dry_run:
         page.say(
-            f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses"
+            f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds "
+            "an index that Paimon uses"
         )
 
 
@@ -173,13 +180,15 @@ def _show_build(page: Page, report: BuildReport) -> None:
     "columns",
     multiple=True,
     metavar="COL",
-    help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the map m.  [default: all columns]",
+    help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the "
+    "map m.  [default: all columns]",
 )
 @click.option(
     "--select",
     "rule",
     type=click.Choice(("unreadable-index",)),
-    help="Remove the whole indexes with this finding: they contradict the format or are missing, and Paimon fails on them.",
+    help="Remove the whole indexes with this finding: they contradict the format or are "
+    "missing, and Paimon fails on them.",
 )
 @outside_option
 @click.option(
@@ -189,15 +198,17 @@ def _show_build(page: Page, report: BuildReport) -> None:
 def remove_index(
     table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any
 ) -> int:
-    """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
+    """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay
+    unchanged, and no row changes.
 
     \b
     $ sbbf paimon remove-index orders --dry-run
     $ sbbf paimon remove-index orders -c customer
 
-    TABLE is the folder of a table on a local disk. Use the current names of columns. Indexes of other columns and types stay as they are.
-    Index files stay on disk for the older snapshots; Paimon's remove_orphan_files deletes those that no snapshot needs. Exit code 3: an
-    index was skipped because it could not be read.
+    TABLE is the folder of a table on a local disk. Use the current names of columns. Indexes of
+    other columns and types stay as they are. Index files stay on disk for the older snapshots;
+    Paimon's remove_orphan_files deletes those that no snapshot needs. Exit code 3: an index was
+    skipped because it could not be read.
     """
     from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 
@@ -239,12 +250,14 @@ def _show_change(
     did: str,
     nothing: str,
 ) -> None:
-    """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold the data files as `{}`."""
+    """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold
+    the data files as `{}`."""
     for reason, names in render.group(
         (file.reason, file.data_file) for file in report.skipped
     ).items():
         page.say(
-            f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}"
+            f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: "
+            f"{reason}"
         )
     page.say_all(f"note: {note}" for note in report.notes)
     files = format_count(len(changed), "data file")

@@ -45,14 +45,16 @@ _VERIFIED = "all values found"
 @page_limit_option
 @output_options()
 def verify(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
-    """Verify that an index has no false negatives: query its filters for every value of the data file.
+    """Verify that an index has no false negatives: query its filters for every value of the data
+    file.
 
     \b
     $ sbbf paimon verify orders
     $ sbbf paimon verify orders --snapshot 1
 
-    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name refers
-    to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
+    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default,
+    the file beside it that its name refers to. Exit code 0: no false negatives; 1: false negatives;
+    3: something could not be read.
     """
     from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 
@@ -101,7 +103,10 @@ def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
             if count := column.false_negatives:
                 examples = ", ".join(column.examples)
                 cause = f"; {column.cause}" if column.cause else ""
-                yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}{cause}"
+                yield (
+                    f"{file.data_file}: column {column.column}: "
+                    f"{format_count(count, 'false negative')}, such as {examples}{cause}"
+                )
 
 
 @click.command(cls=Command)
@@ -111,14 +116,16 @@ def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
 @page_limit_option
 @output_options(FINDING_FORMATS)
 def check(table: str, baseline: str | None, outputs: Outputs, **options: Any) -> int:
-    """Check the indexes of a table against rules: for correctness, format, efficiency, and columns without an index.
+    """Check the indexes of a table against rules: for correctness, format, efficiency, and columns
+    without an index.
 
     \b
     $ sbbf paimon check orders
     $ sbbf paimon check orders --quick --fail-on warning
 
-    TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them. Exit code 0: no finding is at
-    or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something could not be read.
+    TABLE is the folder of a table. Findings name the data file and, as a fix, the command that
+    resolves them. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one
+    is; 2: a rule does not exist; 3: something could not be read.
     """
     from sbbf_tool.extensions.paimon.verbs.check import check_paimon
 

@@ -34,7 +34,8 @@ def outside_option(command: Command) -> Command:
 
 
 def table_options(command: Command) -> Command:
-    """Add the options that pass `snapshot` and `allow_outside` to a command, and `branch` if its table is the folder of one."""
+    """Add the options that pass `snapshot` and `allow_outside` to a command, and `branch` if its
+    table is the folder of one."""
 
     @wraps(command)
     def wrapped(*args: Any, **options: Any) -> object:

@@ -62,9 +62,10 @@ def inspect(target: str, outputs: Outputs, **options: Any) -> int:
     $ sbbf paimon inspect orders
     $ sbbf paimon inspect orders --snapshot 1
 
-    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes, fill ratio and, estimated from the bits,
-    the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit code 3: an
-    index cannot be read.
+    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes,
+    fill ratio and, estimated from the bits, the false-positive rate and the number of distinct
+    values. Findings are listed below the table. Data files are not read. Exit code 3: an index
+    cannot be read.
     """
     from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 
@@ -82,11 +83,13 @@ def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
     if report.is_table:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
         page.say(
-            f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index"
+            f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, "
+            f"{indexed:,} with an index"
         )
     else:
         page.say(
-            f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}"
+            f"{report.target}: {page.bytes(report.files[0].size)}, indexes: "
+            f"{len(report.files[0].indexes):,}"
         )
     columns = (*_OF_FILE, *_OF_INDEX) if report.is_table else _OF_INDEX
     pairs = [
@@ -107,11 +110,15 @@ def _format_totals(page: Page, report: PaimonInspectReport) -> Iterator[str]:
         files = (
             f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
         )
-        yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
+        yield (
+            f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp "
+            f"{format_percent(total.mean_fpp)}"
+        )
 
 
 def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
-    """Format one line per column whose filters are too large or too small, about the one that is farthest from half full."""
+    """Format one line per column whose filters are too large or too small, about the one that is
+    farthest from half full."""
     diagnoses: dict[str, list[tuple[float, str, str]]] = {}
     for file in report.files:
         for index in file.indexes:
@@ -162,7 +169,8 @@ _ANSWERS = (
 @click.option(
     "--values-file",
     type=click.Path(),
-    help="Also query for the values in this file, one per line without empty ones; - reads standard input.",
+    help="Also query for the values in this file, one per line without empty ones; - reads "
+    "standard input.",
 )
 @click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
@@ -176,15 +184,16 @@ def probe(
     outputs: Outputs,
     **options: Any,
 ) -> int:
-    """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
+    """Query the file indexes of a table for the data files that may hold a value of COLUMN, as
+    Paimon's own reader does.
 
     \b
     $ sbbf paimon probe orders customer c-42
     $ sbbf paimon probe orders customer c-42 c-43
 
-    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the column:
-    42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for
-    every value.
+    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written
+    in the form of the type of the column: 42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit
+    code 0: a data file may hold one of them; 1: all data files are skipped for every value.
     """
     from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
     from sbbf_tool.storage.folders import LocalFolders
@@ -218,9 +227,11 @@ def _show_probe(page: Page, report: PaimonProbeReport) -> None:
     )
     data_files = format_count(len(report.files), "data file")
     page.say(
-        f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}"
+        f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of "
+        f"{format_count(total_rows, 'row')}"
     )
     if report.unused_reason is not None:
         page.say(
-            f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}"
+            "note: Paimon does not use the indexes of this table and reads every file: "
+            f"{report.unused_reason}"
         )

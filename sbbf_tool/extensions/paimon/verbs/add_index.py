@@ -1,7 +1,9 @@
-"""Add Bloom filter indexes to all data files of a table that have none, and commit them as Paimon does.
+"""Add Bloom filter indexes to all data files of a table that have none, and commit them as Paimon
+does.
 
-A container of at most `file-index.in-manifest-threshold` bytes is stored in the manifest, a larger one in `<data file>.index`. Present
-indexes of other columns and other types are kept in the new container, bit for bit; the old file stays for the snapshots that refer to it.
+A container of at most `file-index.in-manifest-threshold` bytes is stored in the manifest, a larger
+one in `<data file>.index`. Present indexes of other columns and other types are kept in the new
+container, bit for bit; the old file stays for the snapshots that refer to it.
 """
 
 from __future__ import annotations
@@ -51,15 +53,17 @@ def add_paimon_index(
     max_page_bytes: MaxPageBytes = None,
     files: FileIO | None = None,
 ) -> AddIndexReport:
-    """Index these columns, by their current names, in every data file that has no Bloom filter for them; with `rebuild="all"`, in
-    every one.
+    """Index these columns, by their current names, in every data file that has no Bloom filter for
+    them; with `rebuild="all"`, in every one.
 
-    Without columns, the columns in the options of the table are indexed, with the `items` and `fpp` of the options. A dry run builds the
-    indexes but writes nothing. A filter whose false-positive rate would be above one half, and above twice its target, is left out
-    unless `force`. Data files outside the directory of the table are skipped. With `allow_outside` they are read, and indexed
-    if the index fits into the manifest, since nothing is written outside. Raises UsageError for a column that does not exist or cannot be
-    indexed, RefusedError for a table whose commits are not supported and if writing is not permitted, WriteError if writing fails, and
-    UnreadableError if the table cannot be read; in all these cases the table is unchanged.
+    Without columns, the columns in the options of the table are indexed, with the `items` and `fpp`
+    of the options. A dry run builds the indexes but writes nothing. A filter whose false-positive
+    rate would be above one half, and above twice its target, is left out unless `force`. Data files
+    outside the directory of the table are skipped. With `allow_outside` they are read, and indexed
+    if the index fits into the manifest, since nothing is written outside. Raises UsageError for a
+    column that does not exist or cannot be indexed, RefusedError for a table whose commits are not
+    supported and if writing is not permitted, WriteError if writing fails, and UnreadableError if
+    the table cannot be read; in all these cases the table is unchanged.
     """
     paimon_table = open_changeable(files, table, allow_outside)
     with ErrorPlace(paimon_table.path):
@@ -90,7 +94,8 @@ def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list
 
 @dataclass
 class _Adding:
-    """The addition of indexes to the data files of a table, and the files and columns that get none."""
+    """The addition of indexes to the data files of a table, and the files and columns that get
+    none."""
 
     table: PaimonTable
     requests: Sequence[IndexRequest]
@@ -174,14 +179,21 @@ class _Adding:
             if self.force or column.estimated_fpp <= max(2 * column.fpp, sizing.SATURATED_FPP):
                 columns.append(column)
                 continue
-            rate = f"would have a false-positive rate of {format_percent(column.estimated_fpp)}: items = {column.items}"
-            reason = f"the filter of column {column.column} {rate} for {column.ndv:,} values; it is written only if forced"
+            rate = (
+                "would have a false-positive rate of "
+                f"{format_percent(column.estimated_fpp)}: items = {column.items}"
+            )
+            reason = (
+                f"the filter of column {column.column} {rate} for {column.ndv:,} "
+                "values; it is written only if forced"
+            )
             self._skip(live, reason, is_refused=True)
         return tuple(columns)
 
 
 def _merge(present: Bodies, filters: Mapping[str, bytes]) -> bytes:
-    """Return the container of the new filters, and of all present indexes that they do not replace, bit for bit."""
+    """Return the container of the new filters, and of all present indexes that they do not replace,
+    bit for bit."""
     bodies = {column: dict(kinds) for column, kinds in present.items()}
     for column, body in filters.items():
         bodies.setdefault(column, {})[KIND] = body
@@ -204,6 +216,7 @@ def _build_notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple
     if missing := [request.column for request in requests if request.column not in table_columns]:
         names = ", ".join(missing)
         notes.append(
-            f"file-index.bloom-filter.columns does not name {names}: data files that Paimon writes later will have no index for it"
+            f"file-index.bloom-filter.columns does not name {names}: data files that Paimon "
+            "writes later will have no index for it"
         )
     return tuple(notes)

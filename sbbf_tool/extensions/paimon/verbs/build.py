@@ -1,7 +1,8 @@
 """Build a file index for a data file from its values, and verify it before it is written.
 
-For one column, the container has the same bytes as Paimon's container, given the same `items` and `fpp`. Without `items` a filter is sized
-for the distinct values in the file, not for the million that Paimon assumes.
+For one column, the container has the same bytes as Paimon's container, given the same `items` and
+`fpp`. Without `items` a filter is sized for the distinct values in the file, not for the million
+that Paimon assumes.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ def build(
 ) -> BuiltIndex:
     """Build a container for the data file at `path`.
 
-    Types come from the request if it has one, otherwise from the table in `table_and_file` if given, otherwise from the file. Raises
-    UsageError for a column that is missing or cannot be indexed, and UnreadableError for a file that cannot be read.
+    Types come from the request if it has one, otherwise from the table in `table_and_file` if
+    given, otherwise from the file. Raises UsageError for a column that is missing or cannot be
+    indexed, and UnreadableError for a file that cannot be read.
     """
     table_and_file = table_and_file or find_table_around(files, path)
     schema = (
@@ -100,7 +102,8 @@ def build(
 def build_index(
     data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None
 ) -> BuiltIndex:
-    """Build a container for a data file's bytes; the file's name determines the format. Raises the errors of `build`."""
+    """Build a container for a data file's bytes; the file's name determines the format. Raises the
+    errors of `build`."""
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
         raise UsageError(
@@ -154,7 +157,8 @@ def _build_column(
 
 
 class DistinctHashes:
-    """The distinct hashes of batches. Memory holds the distinct hashes and at most a million others."""
+    """The distinct hashes of batches. Memory holds the distinct hashes and at most a million
+    others."""
 
     def __init__(self) -> None:
         self._distinct: Hashes = np.zeros(0, np.uint64)
@@ -192,12 +196,15 @@ def build_paimon_index(
     max_page_bytes: MaxPageBytes = None,
     files: FileIO | None = None,
 ) -> BuildReport:
-    """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by default `<data file>.index`.
+    """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by
+    default `<data file>.index`.
 
-    Columns are given by their names in the data file (see `requests` for the syntax). Without columns, the columns in the options of the
-    file's table are indexed, with the sizes in the options. Raises UsageError for a column that does not exist or cannot be indexed,
-    UnreadableError for a file that cannot be read, RefusedError if `output` exists, writing is not permitted, or the header of a Parquet
-    page states more than `max_page_bytes` uncompressed bytes, and WriteError if writing fails.
+    Columns are given by their names in the data file (see `requests` for the syntax). Without
+    columns, the columns in the options of the file's table are indexed, with the sizes in the
+    options. Raises UsageError for a column that does not exist or cannot be indexed,
+    UnreadableError for a file that cannot be read, RefusedError if `output` exists, writing is not
+    permitted, or the header of a Parquet page states more than `max_page_bytes` uncompressed bytes,
+    and WriteError if writing fails.
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):

@@ -1,4 +1,5 @@
-"""`check_paimon`: run rules on the indexes of a table, as `check` does on the filters of a Parquet file."""
+"""`check_paimon`: run rules on the indexes of a table, as `check` does on the filters of a Parquet
+file."""
 
 from __future__ import annotations
 
@@ -59,11 +60,14 @@ def check_paimon(
     max_page_bytes: MaxPageBytes = None,
     files: FileIO | None = None,
 ) -> CheckReport:
-    """Run the rules on the indexes of a table, by default at its latest snapshot; a finding names the data file.
+    """Run the rules on the indexes of a table, by default at its latest snapshot; a finding names
+    the data file.
 
-    `select` and `ignore` name rules or groups. `quick` skips the rules that read data files. A finding of severity `fail_on` or worse makes
-    the table fail. Files outside the directory of the table are read only with `allow_outside`. Raises UsageError for a rule that does not
-    exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
+    `select` and `ignore` name rules or groups. `quick` skips the rules that read data files. A
+    finding of severity `fail_on` or worse makes the table fail. Files outside the directory of the
+    table are read only with `allow_outside`. Raises UsageError for a rule that does not exist, and
+    UnreadableError if the table cannot be read; data files that cannot be read are reported as
+    `unreadable`.
     """
     selection = _IndexPolicy(
         select=as_names(select), ignore=as_names(ignore), quick=quick, fail_on=fail_on
@@ -133,7 +137,8 @@ class _Check:
                 )
 
     def _find_fix(self, live: IndexedFile, rule: IndexRule, column: str | None) -> Fix | None:
-        """Return the change that resolves a finding; None if this package cannot change the indexes of the table, or the column is gone."""
+        """Return the change that resolves a finding; None if this package cannot change the indexes
+        of the table, or the column is gone."""
         if (
             rule.verb is None
             or column is None
@@ -223,7 +228,8 @@ def _describe(column: VerifiedColumn) -> str:
 
 def _describe_missing(num_files: int, is_requested: bool) -> str:
     reasons = [
-        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a filter"
+        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a "
+        "filter"
         if num_files
         else None,
         "the options of the table name the column" if is_requested else None,

@@ -1,4 +1,5 @@
-"""Inspect the indexes of the data files of a table, or one `.index` file: facts, and the notes of the rules that read no data."""
+"""Inspect the indexes of the data files of a table, or one `.index` file: facts, and the notes of
+the rules that read no data."""
 
 from __future__ import annotations
 
@@ -97,7 +98,10 @@ class IndexInspector:
             )
         index = find_index(self._table.files, live)
         if file.embedded_index is not None and file.index_files:
-            fact = f"an index is in the manifest and in {', '.join(file.index_files)}: Paimon reads the one in the manifest"
+            fact = (
+                f"an index is in the manifest and in {', '.join(file.index_files)}: "
+                "Paimon reads the one in the manifest"
+            )
             notes.append(Note(rules.DUPLICATE_INDEX, fact))
         if index.problem is not None:
             notes.append(Note(rules.UNREADABLE_INDEX, index.problem))
@@ -140,7 +144,8 @@ def inspect_container(
 ) -> tuple[IndexFigures, ...]:
     """Inspect every index of a container and append to `notes`.
 
-    `schema` is the schema of the data file, which has `rows` rows, and `current_schema` the current one, if known.
+    `schema` is the schema of the data file, which has `rows` rows, and `current_schema` the current
+    one, if known.
     """
     requests = _requests_of(schema)
     figures = []
@@ -234,10 +239,16 @@ def _check_filter(bloom: BloomFigures, column: str) -> Iterable[Note]:
     elif bloom.k == 0:
         yield Note(rules.NO_HASH_FUNCTIONS, "k = 0: the filter never skips a file", column)
     if bloom.fill_ratio == 0:
-        fact = "no bit is set: Paimon skips the file for every value, which is correct only if all values are null"
+        fact = (
+            "no bit is set: Paimon skips the file for every value, which is correct only "
+            "if all values are null"
+        )
         yield Note(rules.EMPTY_INDEX_FILTER, fact, column)
     elif bloom.estimated_fpp > sizing.SATURATED_FPP and bloom.paimon_probes:
-        fact = f"{bloom.fill_ratio:.0%} of the bits are set: about {bloom.estimated_fpp:.0%} of absent values pass"
+        fact = (
+            f"{bloom.fill_ratio:.0%} of the bits are set: about {bloom.estimated_fpp:.0%} "
+            "of absent values pass"
+        )
         yield Note(rules.SATURATED_INDEX, fact, column)
 
 
@@ -246,7 +257,10 @@ def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Itera
         return
     needed_bytes = _bytes_for(rows, bloom.k)
     if size > _LARGE_FACTOR * needed_bytes:
-        fact = f"{size:,} bytes for {rows:,} rows: {needed_bytes:,} bytes are enough even if all values are distinct"
+        fact = (
+            f"{size:,} bytes for {rows:,} rows: {needed_bytes:,} bytes are enough even if "
+            "all values are distinct"
+        )
         yield Note(rules.LARGE_FOR_ROWS, fact, column)
     elif (
         bloom.estimated_ndv
@@ -257,14 +271,16 @@ def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Itera
 
 
 def _bytes_for(values: int, k: int) -> int:
-    """Return the bytes of an index with k hash functions in which this many values set half of the bits: k / ln 2 bits per value."""
+    """Return the bytes of an index with k hash functions in which this many values set half of the
+    bits: k / ln 2 bits per value."""
     return math.ceil(max(1, values) * k / math.log(2) / 8) + 4
 
 
 def _diagnose(
     bloom: BloomFilter64, fill: float, ndv: float | None, request: IndexRequest | None
 ) -> str | None:
-    """Return what the fill ratio says of the number of items; None if the number fits the values, or cannot be known."""
+    """Return what the fill ratio says of the number of items; None if the number fits the values,
+    or cannot be known."""
     if not bloom.k or fill == 0:
         return None
     items = request.items if request is not None and _is_sized_for(bloom, request) else None
@@ -275,7 +291,10 @@ def _diagnose(
         return f"{start} is too few"
     ratio = capacity / max(1.0, ndv)
     if ratio >= _NOTABLE_RATIO:
-        return f"{start} is {f'{ratio:,.0f}' if ratio >= 10 else f'{ratio:.2g}'} x the {ndv:,.0f} values"
+        return (
+            f"{start} is {f'{ratio:,.0f}' if ratio >= 10 else f'{ratio:.2g}'} x the "
+            f"{ndv:,.0f} values"
+        )
     return f"{start} is less than the {ndv:,.0f} values" if ratio <= 1 / _NOTABLE_RATIO else None
 
 
@@ -298,9 +317,11 @@ def inspect_paimon(
     allow_outside: bool = False,
     files: FileIO | None = None,
 ) -> PaimonInspectReport:
-    """Inspect a table (its directory), by default at its latest snapshot, or a container (a path that ends in `.index`).
+    """Inspect a table (its directory), by default at its latest snapshot, or a container (a path
+    that ends in `.index`).
 
-    Raises UnreadableError if the target is neither of them; broken indexes of a table are reported as findings.
+    Raises UnreadableError if the target is neither of them; broken indexes of a table are reported
+    as findings.
     """
     target, files = os.fsdecode(target), files or LocalFolders()
     if target.endswith(INDEX_SUFFIX):

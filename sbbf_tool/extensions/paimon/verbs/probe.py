@@ -1,21 +1,28 @@
-"""Find the data files of a table that may hold a value, and the data files that Paimon's file index reader skips.
+"""Find the data files of a table that may hold a value, and the data files that Paimon's file index
+reader skips.
 
-Only equality is supported, because a Bloom filter can answer no other predicate. A file remains unless its index excludes the value; a
-filter never excludes null. For a partition column without a filter, the partition of the file decides. Buckets and column statistics, which
-Paimon also uses to skip files, are not used.
+Only equality is supported, because a Bloom filter can answer no other predicate. A file remains
+unless its index excludes the value; a filter never excludes null. For a partition column without a
+filter, the partition of the file decides. Buckets and column statistics, which Paimon also uses to
+skip files, are not used.
 
-Values are written as text, of which digits finer than the hashed unit are rounded down, as in Paimon:
+Values are written as text, of which digits finer than the hashed unit are rounded down, as in
+Paimon:
 
-| type                   | written                                                                                             |
+| type                   | written
+                          |
 |------------------------|-----------------------------------------------------------------------------------------------------|
-| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed                                                           |
-| BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits                                                         |
-| integers               | decimal                                                                                             |
-| FLOAT DOUBLE           | decimal, optionally with an exponent, NaN, Infinity, -Infinity; rounded once, as in Java            |
-| DATE                   | 2024-02-29; years after 9999 with a sign                                                            |
-| TIME                   | 23:59[:59[.999999999]]                                                                              |
-| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone means midnight                                |
-| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC                                           |
+| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed
+                          | | BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits
+                                                      | | integers               | decimal
+                                                                                  | | FLOAT DOUBLE
+        | decimal, optionally with an exponent, NaN, Infinity, -Infinity; rounded once, as in Java
+         | | DATE                   | 2024-02-29; years after 9999 with a sign
+                                     | | TIME                   | 23:59[:59[.999999999]]
+                                                                 | | TIMESTAMP              | a
+date, T or a blank, a time; Z allowed. A date alone means midnight                                |
+| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC
+                          |
 """
 
 from __future__ import annotations
@@ -63,7 +70,8 @@ _NANOS_PER_MILLI = 1_000_000
 
 
 class HashLiteral(Frozen):
-    """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed 64-bit integer for other types."""
+    """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed
+    64-bit integer for other types."""
 
     key: bytes | int
 
@@ -82,7 +90,8 @@ class HashLiteral(Frozen):
 
 
 _Literal = tuple[str | None, HashLiteral | None]
-"""A value as text, and in the form in which it is hashed; None for null, and for a type without a hash."""
+"""A value as text, and in the form in which it is hashed; None for null, and for a type without a
+hash."""
 
 
 def probe_paimon(
@@ -95,10 +104,12 @@ def probe_paimon(
     allow_outside: bool = False,
     files: FileIO | None = None,
 ) -> PaimonProbeReport:
-    """Probe the indexes of a table for values of a column, given by its current name; `m[key]` is an entry of a map.
+    """Probe the indexes of a table for values of a column, given by its current name; `m[key]` is
+    an entry of a map.
 
-    `values` is an iterable of values or a single value: a string as above, a Python object, or None for null. Raises UsageError for
-    a column that does not exist and a value that does not fit the type of the column.
+    `values` is an iterable of values or a single value: a string as above, a Python object, or None
+    for null. Raises UsageError for a column that does not exist and a value that does not fit the
+    type of the column.
     """
     paimon_table = open_table(
         files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside
@@ -127,7 +138,8 @@ def probe_paimon(
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:
-    """Convert a value to the text that `parse_literal` takes. Raises UsageError for unsupported objects."""
+    """Convert a value to the text that `parse_literal` takes. Raises UsageError for unsupported
+    objects."""
     if isinstance(value, bytes | bytearray | memoryview):
         is_binary = data_type.root in ("BINARY", "VARBINARY")
         return (
@@ -209,7 +221,8 @@ def _probe_value(
 def _apply_partition(
     live: IndexedFile, column: str, answer: IndexAnswer, literal: HashLiteral | None
 ) -> IndexAnswer:
-    """Replace the answer with that of the file's partition if it has the column: then all rows have the partition's value."""
+    """Replace the answer with that of the file's partition if it has the column: then all rows have
+    the partition's value."""
     for key, _, stored in live.partition:
         is_comparable = stored is None or isinstance(stored, str | bytes | int)
         if key == column and is_comparable and (answer.value is None or literal is not None):
@@ -265,11 +278,15 @@ def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) 
             if bloom.k <= MAX_PROBES
             else f"k = {bloom.k}: not all bits were checked"
         )
-    return f"bits of the value are not set, but of k = {bloom.k} Paimon's reader checks only {bloom.paimon_probes}"
+    return (
+        f"bits of the value are not set, but of k = {bloom.k} Paimon's reader checks only "
+        f"{bloom.paimon_probes}"
+    )
 
 
 def parse_literal(text: str, data_type: DataType) -> HashLiteral:
-    """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the type has no hash in Paimon."""
+    """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the
+    type has no hash in Paimon."""
     kind = key_of(data_type)
     if kind is None:
         raise UsageError(f"Paimon has no hash for type {data_type}")
@@ -341,7 +358,8 @@ def _parse_double(text: str) -> float:
 
 
 def _parse_float(text: str) -> np.float32:
-    """Parse the float nearest to the decimal, as pyarrow does; a conversion through a double could round twice."""
+    """Parse the float nearest to the decimal, as pyarrow does; a conversion through a double could
+    round twice."""
     import pyarrow as pa
 
     double = _parse_double(text)

@@ -1,7 +1,8 @@
 """Remove Bloom filter indexes from the data files of a table, and commit that as Paimon does.
 
-Indexes of other types, such as bitmaps, are kept in a new container, bit for bit. An `.index` file stays on disk for the snapshots that
-refer to it; Paimon's `remove_orphan_files` deletes it when no snapshot does.
+Indexes of other types, such as bitmaps, are kept in a new container, bit for bit. An `.index` file
+stays on disk for the snapshots that refer to it; Paimon's `remove_orphan_files` deletes it when no
+snapshot does.
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ def remove_paimon_index(
     allow_outside: bool = False,
     files: FileIO | None = None,
 ) -> RemoveIndexReport:
-    """Remove the Bloom filters of these columns, by their current names, from every data file; without columns, all Bloom filters.
+    """Remove the Bloom filters of these columns, by their current names, from every data file;
+    without columns, all Bloom filters.
 
-    A column that the table no longer has is named as in its data files. With `unreadable`, remove indexes that contradict the format or are
-    missing instead, on which Paimon fails. A dry run writes nothing. No row changes. Raises UsageError for a column that does not exist,
-    RefusedError for a table whose commits are not supported and if writing is not permitted, WriteError if writing fails, and
-    UnreadableError if the table cannot be read; in all these cases the table is unchanged.
+    A column that the table no longer has is named as in its data files. With `unreadable`, remove
+    indexes that contradict the format or are missing instead, on which Paimon fails. A dry run
+    writes nothing. No row changes. Raises UsageError for a column that does not exist, RefusedError
+    for a table whose commits are not supported and if writing is not permitted, WriteError if
+    writing fails, and UnreadableError if the table cannot be read; in all these cases the table is
+    unchanged.
     """
     names = as_names(columns)
     if unreadable and names:
@@ -63,7 +67,8 @@ def remove_paimon_index(
 
 
 def _ensure_exists(table: PaimonTable, name: str) -> None:
-    """Raise UsageError if neither the table nor the schema of one of its data files has the column."""
+    """Raise UsageError if neither the table nor the schema of one of its data files has the
+    column."""
     try:
         resolve_column(table.schema, name)
     except UsageError:
@@ -76,7 +81,8 @@ def _ensure_exists(table: PaimonTable, name: str) -> None:
 def _plan_changes(
     table: PaimonTable, names: Collection[str], unreadable: bool, skipped: list[SkippedFile]
 ) -> Iterator[tuple[IndexChange, RemovedIndex]]:
-    """Yield the change of each data file that loses an index, and what it loses. The other files are appended to `skipped`."""
+    """Yield the change of each data file that loses an index, and what it loses. The other files
+    are appended to `skipped`."""
     placement = Placement(table)
     for live in table.live_files:
         index, name = find_index(table.files, live), live.file.name
@@ -114,7 +120,8 @@ def _plan_changes(
 def _find_columns(
     table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the columns of a container, by their names in it, whose Bloom filters are to be removed."""
+    """Return the columns of a container, by their names in it, whose Bloom filters are to be
+    removed."""
     schema = table.schema_of(live.file)
     return tuple(
         column
@@ -134,5 +141,6 @@ def _build_notes(schema: TableSchema, names: Collection[str]) -> tuple[str, ...]
     if not requests:
         return ()
     return (
-        f"file-index.bloom-filter.columns names {', '.join(requests)}: data files that Paimon writes later will have an index for it",
+        f"file-index.bloom-filter.columns names {', '.join(requests)}: data files that Paimon "
+        "writes later will have an index for it",
     )

@@ -67,7 +67,8 @@ _MASK = (1 << 64) - 1
 
 
 def find_cause(bloom: BloomFilter64, keys: Keys, data_type: DataType) -> str | None:
-    """Return how the filter holds the excluded values with these keys, in words; None if that is unknown."""
+    """Return how the filter holds the excluded values with these keys, in words; None if that is
+    unknown."""
     hashes = hash_keys(keys)
     reverse = BloomFilter64(
         np.packbits(np.unpackbits(bloom.bits, bitorder="little"), bitorder="big"), bloom.k
@@ -174,9 +175,11 @@ def verify_container(
     schema: TableSchema | None,
     max_page_bytes: MaxPageBytes = None,
 ) -> tuple[VerifiedColumn, ...]:
-    """Verify every filter of a container against the bytes of a data file; the file name determines the format, `schema` the types.
+    """Verify every filter of a container against the bytes of a data file; the file name determines
+    the format, `schema` the types.
 
-    A column that cannot be verified has a `problem`; if the data file cannot be read, all columns have one.
+    A column that cannot be verified has a `problem`; if the data file cannot be read, all columns
+    have one.
     """
     columns = [
         column
@@ -289,13 +292,15 @@ def verify_paimon(
     max_page_bytes: MaxPageBytes = None,
     files: FileIO | None = None,
 ) -> PaimonVerifyReport:
-    """Verify every index of a table, or one `.index` file against `data_file`, by default the one that the index name refers to.
+    """Verify every index of a table, or one `.index` file against `data_file`, by default the one
+    that the index name refers to.
 
-    The types of a single file come from its table or, without one, from the file. Files outside the directory of the table are read only
-    with `allow_outside`.
+    The types of a single file come from its table or, without one, from the file. Files outside the
+    directory of the table are read only with `allow_outside`.
 
-    Raises UnreadableError if the target is neither a table nor an index, or an `.index` file or its data file cannot be read; RefusedError
-    if the header of a Parquet page in that data file states more than `max_page_bytes` uncompressed bytes.
+    Raises UnreadableError if the target is neither a table nor an index, or an `.index` file or its
+    data file cannot be read; RefusedError if the header of a Parquet page in that data file states
+    more than `max_page_bytes` uncompressed bytes.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:

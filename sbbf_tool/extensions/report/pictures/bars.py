@@ -1,4 +1,5 @@
-"""Bars, one per name or a histogram; and cells in rows and columns, each with a shade and, where there is room, its number."""
+"""Bars, one per name or a histogram; and cells in rows and columns, each with a shade and, where
+there is room, its number."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ class GridCell(NamedTuple):
 
 
 def bin_size(rows: int, columns: int) -> int:
-    """Return how many columns share one cell, so that there are at most as many cells as marks in a picture."""
+    """Return how many columns share one cell, so that there are at most as many cells as marks in a
+    picture."""
     most = max(1, MOST_MARKS // max(1, min(rows, _MOST_ROWS)))
     return -(-columns // most) if columns > most else 1
 
@@ -168,7 +170,8 @@ def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: s
         title = cell.title if cell is not None else f"{place}: nothing"
         mark = rect(x, y, width, _ROW - 1, "nothing", title)
     else:
-        # A shade of at most 0.6 keeps enough contrast between the number and its ground, in light and dark.
+        # A shade of at most 0.6 keeps enough contrast between the number and its ground, in light
+        # and dark.
         mark = rect(
             x,
             y,
@@ -180,4 +183,7 @@ def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: s
         )
     if cell is None or width < _NUMBER_WIDTH or not cell.text:
         return mark
-    return f'{mark}<text class="c" x="{number(x + width / 2)}" y="{number(y + 14)}" text-anchor="middle">{cell.text}</text>'
+    return (
+        f'{mark}<text class="c" x="{number(x + width / 2)}" y="{number(y + 14)}" '
+        f'text-anchor="middle">{cell.text}</text>'
+    )

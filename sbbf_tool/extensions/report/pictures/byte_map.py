@@ -1,4 +1,5 @@
-"""Where the bytes are: a bar from the first byte of a file to the last, and below it a lane for each kind of content."""
+"""Where the bytes are: a bar from the first byte of a file to the last, and below it a lane for
+each kind of content."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Mark(NamedTuple):
 
 
 def merge_parts(parts: Iterable[Span], size: int, most: int, *, by_kind: bool = True) -> list[Mark]:
-    """Merge parts that begin in the same of `most` equal ranges of the file; parts of several kinds only unless `by_kind`."""
+    """Merge parts that begin in the same of `most` equal ranges of the file; parts of several kinds
+    only unless `by_kind`."""
     runs: list[Mark] = []
     step = max(1.0, size / max(1, most))
     all_parts = sorted(parts)
@@ -79,7 +81,8 @@ def draw_byte_map(
     size: int,
     before: tuple[Sequence[Span], int] | None = None,
 ) -> str:
-    """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version, which is drawn above it."""
+    """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version,
+    which is drawn above it."""
     scale = _SPAN / max(1, size, before[1] if before is not None else 0)
     kinds = [kind for kind in KINDS if any(part.kind == kind for part in parts)]
     most = MOST_MARKS // (len(kinds) + 2)

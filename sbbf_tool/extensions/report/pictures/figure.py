@@ -1,7 +1,9 @@
-"""Figures: a heading, a picture as SVG text, a note, and a table of the same numbers, exact in the attribute `data-v` of a cell.
+"""Figures: a heading, a picture as SVG text, a note, and a table of the same numbers, exact in the
+attribute `data-v` of a cell.
 
-Text is escaped, nothing is loaded, and a picture holds no script and no style. Colours are classes, which `style` defines for light and
-dark. Every mark has a `<title>`, which browsers show and readers read aloud.
+Text is escaped, nothing is loaded, and a picture holds no script and no style. Colours are classes,
+which `style` defines for light and dark. Every mark has a `<title>`, which browsers show and
+readers read aloud.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _LABEL = 26
 
 
 def text_of(text: str) -> str:
-    """Escape text for markup, without characters that hide or reverse text; bytes of file names that are not UTF-8 become codes."""
+    """Escape text for markup, without characters that hide or reverse text; bytes of file names
+    that are not UTF-8 become codes."""
     return escape_markup(escape(text))
 
 
@@ -67,7 +70,10 @@ def rect(
 
 def circle(x: float, y: float, radius: float, kind: str, title: str) -> str:
     """Draw a dot as a mark."""
-    return f'<circle class="mark {kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"><title>{text_of(title)}</title></circle>'
+    return (
+        f'<circle class="mark {kind}" cx="{number(x)}" cy="{number(y)}" '
+        f'r="{number(radius)}"><title>{text_of(title)}</title></circle>'
+    )
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "l") -> str:
@@ -93,8 +99,10 @@ def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "t")
 def picture(key: str, title: str, description: str, height: float, marks: Sequence[str]) -> str:
     """Return a whole `<svg>`; `key` begins its ids, and is unique on a page."""
     return (
-        f'<svg class="picture" viewBox="0 0 {WIDTH} {number(height)}" role="img" aria-labelledby="{key}_t {key}_d">'
-        f'<title id="{key}_t">{text_of(title)}</title><desc id="{key}_d">{text_of(description)}</desc>{"".join(marks)}</svg>'
+        f'<svg class="picture" viewBox="0 0 {WIDTH} {number(height)}" role="img" '
+        f'aria-labelledby="{key}_t {key}_d">'
+        f'<title id="{key}_t">{text_of(title)}</title><desc '
+        f'id="{key}_d">{text_of(description)}</desc>{"".join(marks)}</svg>'
     )
 
 
@@ -110,7 +118,8 @@ class LogAxis:
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def powers(self, base: int, most: int) -> list[float]:
-        """Return the powers of a number on the scale, from the largest one down, about `most` of them."""
+        """Return the powers of a number on the scale, from the largest one down, about `most` of
+        them."""
         first, last = ceil(self._low / log10(base) - 1e-9), floor(self._high / log10(base) + 1e-9)
         step = max(1, -(-(last - first) // most))
         return [float(base) ** power for power in range(last, first - 1, -step)]
@@ -118,7 +127,8 @@ class LogAxis:
     def draw_with(
         self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str
     ) -> list[str]:
-        """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each decade, and name both."""
+        """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each
+        decade, and name both."""
         marks = []
         for value in self.powers(2, 12):
             marks += [
@@ -222,7 +232,8 @@ def _render_details(content: FigureTable, title: str) -> str:
 
 
 def render_table(content: FigureTable, title: str | None = None) -> str:
-    """Return the markup of a table in a frame that scrolls if it is too narrow; `title` is that of its figure."""
+    """Return the markup of a table in a frame that scrolls if it is too narrow; `title` is that of
+    its figure."""
     kinds = [
         ' class="n"' if content.rows and isinstance(content.rows[0][at], FigureCell) else ""
         for at in range(len(content.head))
@@ -253,7 +264,10 @@ def _render_cell(value: Value) -> str:
 
 
 def _scrolling(markup: str, name: str) -> str:
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{text_of(name)}">{markup}</div>'
+    return (
+        '<div class="scroll" role="region" tabindex="0" '
+        f'aria-label="{text_of(name)}">{markup}</div>'
+    )
 
 
 def load_style() -> str:

@@ -1,4 +1,5 @@
-"""False-positive rates: against bits per value, as the curve of the format and filters as dots, and at every half of their size."""
+"""False-positive rates: against bits per value, as the curve of the format and filters as dots, and
+at every half of their size."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class Dot(NamedTuple):
 
 
 class Dots:
-    """Dots of any number of filters: beyond 2,000, only the number of dots in each cell of a grid is kept."""
+    """Dots of any number of filters: beyond 2,000, only the number of dots in each cell of a grid
+    is kept."""
 
     def __init__(self, dots: Iterable[Dot] = ()) -> None:
         self.total = 0
@@ -71,7 +73,8 @@ class Dots:
 
     @property
     def cells(self) -> Sequence[tuple[tuple[int, int], int]]:
-        """Column, row and number of dots of each cell, if there are too many dots for a mark each."""
+        """Column, row and number of dots of each cell, if there are too many dots for a mark
+        each."""
         return [] if self._dots else sorted(self._cells.items())
 
 
@@ -96,7 +99,8 @@ def cell_bounds(cell: tuple[int, int]) -> tuple[tuple[float, float], tuple[float
 
 
 def draw_rates(key: str, title: str, dots: Dots) -> str:
-    """Draw the curve and the dots; a line leads from a dot to the bits per stored value, duplicates included, if these differ."""
+    """Draw the curve and the dots; a line leads from a dot to the bits per stored value, duplicates
+    included, if these differ."""
     x = LogAxis(_LEAST_BITS, _MOST_BITS, _MARGIN, _RIGHT)
     y = LogAxis(_LEAST_FPP, 1.0, _BOTTOM, _TOP)
     marks = x.draw_with(
@@ -111,7 +115,10 @@ def draw_rates(key: str, title: str, dots: Dots) -> str:
         marks += _draw_dot(dot, x, y)
     for cell, filters in dots.cells:
         (low, high), (least, most) = cell_bounds(cell)
-        place = f"{format_number(low)} to {format_number(high)} bits per value, rate {format_percent(least)} to {format_percent(most)}"
+        place = (
+            f"{format_number(low)} to {format_number(high)} bits per value, rate "
+            f"{format_percent(least)} to {format_percent(most)}"
+        )
         radius = min(8.0, 2 + log10(filters))
         marks.append(
             circle(
@@ -154,13 +161,15 @@ def _draw_dot(dot: Dot, x: LogAxis, y: LogAxis) -> list[str]:
 
 _CURVES_RIGHT, _CURVES_BOTTOM = WIDTH - 190, 300
 _HIGH_FPP = 1e-2
-"""The scale goes at least half a decade below, so that filters that exclude nothing are a line at its top."""
+"""The scale goes at least half a decade below, so that filters that exclude nothing are a line at
+its top."""
 _MOST_LINES = 12
 _LABEL_HEIGHT = 14
 
 
 class Curve(NamedTuple):
-    """The filters of one column: bytes, mean and worst rate at each number of halvings, from 0 on."""
+    """The filters of one column: bytes, mean and worst rate at each number of halvings, from 0
+    on."""
 
     name: str
     sizes: tuple[tuple[int, float, float], ...]
@@ -169,13 +178,16 @@ class Curve(NamedTuple):
 FOLDS = "What smaller filters would do"
 _USELESS_FPP = 0.9
 _NOTE = (
-    "Each filter folded in half again and again: the rate is exact, and needs no data. The large dot is the filter as it is. A line that "
-    "stays low to the left of it means that smaller filters exclude as much; a line at the top, that the filters exclude nothing."
+    "Each filter folded in half again and again: the rate is exact, and needs no data. The large "
+    "dot is the filter as it is. A line that "
+    "stays low to the left of it means that smaller filters exclude as much; a line at the top, "
+    "that the filters exclude nothing."
 )
 
 
 def build_folds_figure(key: str, curves: Sequence[Curve]) -> Figure:
-    """Build picture and table of the filters at every half of their size, as long as they exclude anything."""
+    """Build picture and table of the filters at every half of their size, as long as they exclude
+    anything."""
     rows = (
         (
             curve.name,
@@ -200,7 +212,8 @@ def build_folds_figure(key: str, curves: Sequence[Curve]) -> Figure:
 
 
 def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
-    """Draw a line per column, for the columns whose filters are the largest; sizes of which the rate is above a half end a line."""
+    """Draw a line per column, for the columns whose filters are the largest; sizes of which the
+    rate is above a half end a line."""
     shown_curves = sorted(
         (curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0]
     )[:_MOST_LINES]

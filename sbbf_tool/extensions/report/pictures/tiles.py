@@ -49,9 +49,11 @@ def build_query_figure(
     row_groups: int,
     remark: str = "",
 ) -> Figure:
-    """Build picture and table of a query; engines that do the same share a line, and the empty name stands for files without filters.
+    """Build picture and table of a query; engines that do the same share a line, and the empty name
+    stands for files without filters.
 
-    `counts` has the number of row groups by step, and `tiles` step and name of each row group, both by engine.
+    `counts` has the number of row groups by step, and `tiles` step and name of each row group, both
+    by engine.
     """
     engines_by_outcome: dict[object, list[str]] = {}
     for engine in sorted(counts, key=bool):

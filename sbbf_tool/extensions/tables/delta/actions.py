@@ -1,7 +1,8 @@
-"""The actions of a Delta log (PROTOCOL.md, "Actions"), in JSON, and in the Parquet of checkpoints ("Checkpoint Schema"), as JSON too.
+"""The actions of a Delta log (PROTOCOL.md, "Actions"), in JSON, and in the Parquet of checkpoints
+("Checkpoint Schema"), as JSON too.
 
-Their shape is untrusted, and unknown fields are kept. Of the files of a checkpoint, only what identifies them is read; whole actions are
-read for the files that a commit replaces.
+Their shape is untrusted, and unknown fields are kept. Of the files of a checkpoint, only what
+identifies them is read; whole actions are read for the files that a commit replaces.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ _UUID_CHARACTERS = 20
 
 
 def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
-    """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the line, or for a file without any."""
+    """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the
+    line, or for a file without any."""
     if not data.strip():
         # No writer commits nothing: the write of the file was interrupted.
         raise UnreadableError(
@@ -129,7 +131,8 @@ def count_of(fields: Mapping[str, Any], name: str) -> int:
 
 
 def texts_of(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
-    """Return a map of texts that may be null; empty if missing. Raises UnreadableError for anything else."""
+    """Return a map of texts that may be null; empty if missing. Raises UnreadableError for anything
+    else."""
     texts = optional(fields, name, dict) or {}
     if not all(
         isinstance(key, str) and (text is None or isinstance(text, str))
@@ -140,7 +143,8 @@ def texts_of(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
 
 
 def vector_id(fields: Mapping[str, Any]) -> str | None:
-    """Return the id of an action's deletion vector, which is a part of the file's key; None if it has none. Raises UnreadableError."""
+    """Return the id of an action's deletion vector, which is a part of the file's key; None if it
+    has none. Raises UnreadableError."""
     vector = optional(fields, "deletionVector", dict)
     if vector is None:
         return None
@@ -150,7 +154,8 @@ def vector_id(fields: Mapping[str, Any]) -> str | None:
 
 
 def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDeletes:
-    """Return the deletion vector with this descriptor, of the table at `location`. One that is damaged is `UnknownDeletes`."""
+    """Return the deletion vector with this descriptor, of the table at `location`. One that is
+    damaged is `UnknownDeletes`."""
     try:
         kind, text, count = (
             required(vector, "storageType", str),
@@ -185,17 +190,19 @@ _DAY = 86_400
 
 
 def statistics_text(scalar: pa.Scalar) -> str | None:
-    """Return a value of `stats_parsed` as the text of `stats`; None for null. Raises UnreadableError for types without a JSON form.
+    """Return a value of `stats_parsed` as the text of `stats`; None for null. Raises
+    UnreadableError for types without a JSON form.
 
-    Dates and timestamps are ISO 8601 text, timestamps with at least milliseconds, and decimals are numbers with all their digits
-    (PROTOCOL.md, "Per-file Statistics").
+    Dates and timestamps are ISO 8601 text, timestamps with at least milliseconds, and decimals are
+    numbers with all their digits (PROTOCOL.md, "Per-file Statistics").
     """
     tree = json_value(scalar)
     return None if tree is None else _write(tree)
 
 
 def json_value(scalar: pa.Scalar) -> Any:
-    """Convert a value to one that JSON has, or Decimal; null fields of structs are left out. Raises UnreadableError for other types."""
+    """Convert a value to one that JSON has, or Decimal; null fields of structs are left out. Raises
+    UnreadableError for other types."""
     if not scalar.is_valid:
         return None
     kind = scalar.type
@@ -207,7 +214,8 @@ def json_value(scalar: pa.Scalar) -> Any:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [json_value(element) for element in scalar.values]
     if pa.types.is_timestamp(kind):
-        # pyarrow reads INT96, which Spark uses for timestamps in UTC, as nanoseconds without a zone.
+        # pyarrow reads INT96, which Spark uses for timestamps in UTC, as nanoseconds without a
+        # zone.
         return _timestamp(scalar.value, _UNITS[kind.unit], kind.tz is not None or kind.unit == "ns")
     if pa.types.is_date(kind):
         days = scalar.value if pa.types.is_date32(kind) else scalar.value // (_DAY * 1000)
@@ -264,7 +272,8 @@ _COLUMN_FORMS = ("stats_parsed", "partitionValues_parsed")
 def read_checkpoint(
     path: str, is_wanted: Callable[[str], bool] | None
 ) -> Iterator[tuple[str, Action]]:
-    """Yield name and fields of each action but those of removed files; whole actions of the files with a path that is wanted.
+    """Yield name and fields of each action but those of removed files; whole actions of the files
+    with a path that is wanted.
 
     Raises UnreadableError.
     """
@@ -286,7 +295,8 @@ def read_checkpoint(
 
 
 def read_files(path: str) -> Iterator[tuple[str, Action]]:
-    """Yield name, path, size and partition of each file that a checkpoint has or whose removal it records, and its sidecars.
+    """Yield name, path, size and partition of each file that a checkpoint has or whose removal it
+    records, and its sidecars.
 
     Raises UnreadableError.
     """

@@ -1,4 +1,5 @@
-"""The log of a table: read a snapshot, follow it to newer versions, create the next version (PROTOCOL.md, "Delta Log Entries").
+"""The log of a table: read a snapshot, follow it to newer versions, create the next version
+(PROTOCOL.md, "Delta Log Entries").
 
 `_last_checkpoint` is only a hint for where a listing begins: the names in the log decide.
 """
@@ -61,7 +62,8 @@ def commit_name(version: int) -> str:
 
 
 def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]:
-    """Return the commits of a log by version, and its complete checkpoints in order; other names are ignored."""
+    """Return the commits of a log by version, and its complete checkpoints in order; other names
+    are ignored."""
     commits: dict[int, str] = {}
     checkpoints: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
@@ -88,7 +90,8 @@ def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]
 
 
 def plan_segment(names: Iterable[str]) -> Segment | None:
-    """Return the segment of the newest version; None for a log without a version. Raises UnreadableError if a commit is missing."""
+    """Return the segment of the newest version; None for a log without a version. Raises
+    UnreadableError if a commit is missing."""
     commits, checkpoints = split_names(names)
     if not commits and not checkpoints:
         return None
@@ -110,7 +113,8 @@ def plan_segment(names: Iterable[str]) -> Segment | None:
 def uncovered_checkpoints(
     commits: Iterable[int], checkpoints: Sequence[Checkpoint]
 ) -> list[Checkpoint]:
-    """Return the checkpoints with which all commits of a log that were removed are known: the oldest one, and one after each gap."""
+    """Return the checkpoints with which all commits of a log that were removed are known: the
+    oldest one, and one after each gap."""
     chosen: list[Checkpoint] = []
     present = set(commits)
     reach = -1
@@ -143,7 +147,8 @@ class Log:
         self.path = f"{location}/_delta_log"
 
     def read(self, is_wanted: Callable[[str], bool] | None = None) -> DeltaSnapshot:
-        """Read the newest version. Raises UnreadableError, and RefusedError if features of the table change how it is read."""
+        """Read the newest version. Raises UnreadableError, and RefusedError if features of the
+        table change how it is read."""
         segment = self._find_segment()
         for _ in range(_READS - 1):
             try:
@@ -156,9 +161,11 @@ class Log:
         return self._replay(segment, is_wanted)
 
     def follow(self, snapshot: DeltaSnapshot) -> bool:
-        """Apply the versions that were committed after a snapshot; return whether it is the newest version now.
+        """Apply the versions that were committed after a snapshot; return whether it is the newest
+        version now.
 
-        It is not if versions between were removed from the log; the snapshot is unchanged then. Raises as `read`.
+        It is not if versions between were removed from the log; the snapshot is unchanged then.
+        Raises as `read`.
         """
         commits, checkpoints = split_names(self._list(commit_name(snapshot.version)))
         later = sorted(version for version in commits if version > snapshot.version)
@@ -173,7 +180,8 @@ class Log:
         return True
 
     def commit_info(self, version: int) -> Action | None:
-        """Return the action `commitInfo` of a version; None if it has none. Raises UnreadableError."""
+        """Return the action `commitInfo` of a version; None if it has none. Raises
+        UnreadableError."""
         path = f"{self.path}/{commit_name(version)}"
         with ErrorPlace(path):
             return next(
@@ -181,9 +189,11 @@ class Log:
             )
 
     def create(self, version: int, data: bytes, transaction: str) -> bool:
-        """Create a version; return False if another writer created it first. `transaction` is the `txnId` in `data`.
+        """Create a version; return False if another writer created it first. `transaction` is the
+        `txnId` in `data`.
 
-        Raises RefusedError and WriteError if nothing was created, and UncertainWriteError if that is unknown.
+        Raises RefusedError and WriteError if nothing was created, and UncertainWriteError if that
+        is unknown.
         """
         path = f"{self.path}/{commit_name(version)}"
         try:
@@ -214,7 +224,8 @@ class Log:
         return {name for name in found if name in names}
 
     def all_files(self) -> Iterator[Action]:
-        """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""
+        """Yield the actions of data files and change files in all retained versions; of
+        checkpoints, as `read_files` has them."""
         commits, checkpoints = split_names(self._list())
         paths = (f"{self.path}/{commits[version]}" for version in sorted(commits))
         of_checkpoints = (
@@ -244,7 +255,8 @@ class Log:
         return segment
 
     def _read_hint(self) -> int | None:
-        """Return the version of a checkpoint from `_last_checkpoint`; None if there is no such file, or it is damaged."""
+        """Return the version of a checkpoint from `_last_checkpoint`; None if there is no such
+        file, or it is damaged."""
         try:
             fields = parse_object(
                 self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT), "the hint"
@@ -278,7 +290,8 @@ class Log:
     def _checkpoint_files(
         self, checkpoint: Checkpoint, read_parquet: ReadParquet
     ) -> Iterator[PathAndActions]:
-        """Yield the files of a checkpoint and then its sidecars. The actions of each must be consumed before the next one is requested."""
+        """Yield the files of a checkpoint and then its sidecars. The actions of each must be
+        consumed before the next one is requested."""
         sidecars: list[str] = []
         for name in checkpoint.names:
             path = f"{self.path}/{name}"
@@ -307,7 +320,8 @@ class Log:
     def _is_ours(self, path: str, transaction: str) -> bool | None:
         """Return whether a version is the commit of this transaction; None if it does not exist.
 
-        Raises UncertainWriteError if it cannot be read: taken for the commit of another writer, its files would be deleted.
+        Raises UncertainWriteError if it cannot be read: taken for the commit of another writer, its
+        files would be deleted.
         """
         try:
             data = self._folders.read(path, _LARGEST_COMMIT)
@@ -327,7 +341,8 @@ class Log:
 def _divert_sidecars(
     actions: Iterable[tuple[str, Action]], sidecars: list[str]
 ) -> Iterator[tuple[str, Action]]:
-    """Yield actions, and append the names of sidecars to `sidecars`. They are always in one folder, even if the log has a whole path."""
+    """Yield actions, and append the names of sidecars to `sidecars`. They are always in one folder,
+    even if the log has a whole path."""
     for name, fields in actions:
         if name == "sidecar":
             sidecars.append(file_name(decode(required(fields, "path", str)).rpartition("/")[2]))

@@ -1,7 +1,8 @@
-"""The state of a table at a version: the result of applying its actions in order (PROTOCOL.md, "Action Reconciliation"), and its schema
-("Schema Serialization Format", "Column Mapping").
+"""The state of a table at a version: the result of applying its actions in order (PROTOCOL.md,
+"Action Reconciliation"), and its schema ("Schema Serialization Format", "Column Mapping").
 
-With column mapping, a file has physical names, or field ids by which its columns are found; users know logical names.
+With column mapping, a file has physical names, or field ids by which its columns are found; users
+know logical names.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Schema(Frozen):
 
 
 def parse_schema(text: str, mode: str) -> Schema:
-    """Parse the schema in a table's metadata, for a mode of column mapping. Raises UnreadableError."""
+    """Parse the schema in a table's metadata, for a mode of column mapping. Raises
+    UnreadableError."""
     if mode not in _MODES:
         raise UnreadableError(
             f"delta.columnMapping.mode must be one of {', '.join(_MODES)}, not {mode!r:.40}"
@@ -87,7 +89,8 @@ def _walk(
     maps: bool,
     depth: int,
 ) -> Iterator[DeltaLeaf]:
-    """Yield the leaves of a type. `nested_ids` are the ids of list elements, keys and values, by names such as `col.element`."""
+    """Yield the leaves of a type. `nested_ids` are the ids of list elements, keys and values, by
+    names such as `col.element`."""
     if depth > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
     if kind == "variant":
@@ -211,7 +214,8 @@ _WRITABLE = _READABLE | {
     "materializePartitionColumns",
     "rowTracking",
 }
-"""Features with which a commit that replaces files by copies, and carries every field of their actions, stays valid."""
+"""Features with which a commit that replaces files by copies, and carries every field of their
+actions, stays valid."""
 
 _REASONS = {
     "catalogManaged": "commits of the table go through its catalog",
@@ -225,7 +229,8 @@ _UNKNOWN = "sbbf does not know this feature"
 
 
 class Protocol(Frozen):
-    """What a table requires. Tables with lower versions than 3 and 7 have fixed sets of features, all of which are supported."""
+    """What a table requires. Tables with lower versions than 3 and 7 have fixed sets of features,
+    all of which are supported."""
 
     reader_version: int
     writer_version: int
@@ -249,15 +254,18 @@ def parse_protocol(fields: Mapping[str, Any]) -> Protocol:
 
 
 def ensure_readable(protocol: Protocol) -> None:
-    """Raise RefusedError, with the feature's name, if the log cannot be interpreted with certainty."""
+    """Raise RefusedError, with the feature's name, if the log cannot be interpreted with
+    certainty."""
     for feature in protocol.reader_features:
         if feature not in _READABLE:
             raise RefusedError(
-                f"the table requires the reader feature {feature}: {_REASONS.get(feature, _UNKNOWN)}"
+                f"the table requires the reader feature {feature}: "
+                f"{_REASONS.get(feature, _UNKNOWN)}"
             )
     if protocol.reader_version > _READER_VERSION:
         raise RefusedError(
-            f"the table requires reader version {str(protocol.reader_version)[:40]}; sbbf supports up to {_READER_VERSION}"
+            f"the table requires reader version {str(protocol.reader_version)[:40]}; sbbf "
+            f"supports up to {_READER_VERSION}"
         )
 
 
@@ -289,7 +297,8 @@ class FileEntry:
 
 @dataclass
 class DeltaSnapshot:
-    """The state of a table. `is_wanted` returns whether the whole action of the file with this path in the log is kept."""
+    """The state of a table. `is_wanted` returns whether the whole action of the file with this path
+    in the log is kept."""
 
     is_wanted: Callable[[str], bool] | None = None
     version: int = -1
@@ -359,12 +368,14 @@ class DeltaSnapshot:
         for feature in protocol.writer_features:
             if feature not in _WRITABLE:
                 raise RefusedError(
-                    f"the table requires the writer feature {feature}: {_REASONS.get(feature, _UNKNOWN)}"
+                    f"the table requires the writer feature {feature}: "
+                    f"{_REASONS.get(feature, _UNKNOWN)}"
                 )
         if protocol.writer_version > _WRITER_VERSION:
             version = str(protocol.writer_version)[:40]
             raise RefusedError(
-                f"the table requires writer version {version}; sbbf supports up to {_WRITER_VERSION}"
+                f"the table requires writer version {version}; sbbf supports up to "
+                f"{_WRITER_VERSION}"
             )
         for feature in (
             "coordinatedCommits.commitCoordinator-preview",
@@ -373,12 +384,14 @@ class DeltaSnapshot:
         ):
             if metadata.properties.get(f"delta.{feature}"):
                 raise RefusedError(
-                    f"the table has the property delta.{feature}: {_REASONS.get(feature, _REASONS['managedCommit-preview'])}"
+                    f"the table has the property delta.{feature}: "
+                    f"{_REASONS.get(feature, _REASONS['managedCommit-preview'])}"
                 )
 
 
 def parse_metadata(fields: Mapping[str, Any]) -> DeltaMetadata:
-    """Parse the action `metaData`. Raises UnreadableError, and RefusedError if the data files are not Parquet."""
+    """Parse the action `metaData`. Raises UnreadableError, and RefusedError if the data files are
+    not Parquet."""
     provider = optional(optional(fields, "format", dict) or {}, "provider", str)
     if provider is not None and provider.lower() != "parquet":
         raise RefusedError(f"the data files of the table are {provider!r:.40}, not Parquet")

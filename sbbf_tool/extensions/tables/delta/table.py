@@ -1,11 +1,14 @@
-"""A Delta table: its live files, and the commit that replaces them by copies with the same rows (PROTOCOL.md, "Actions").
+"""A Delta table: its live files, and the commit that replaces them by copies with the same rows
+(PROTOCOL.md, "Actions").
 
-Everything that the log records of a file is carried to its copy, which has the same rows at the same positions: statistics, tags, the
-deletion vector, row ids. No action changes data (`dataChange` is false), so streams and change feeds skip the commit.
+Everything that the log records of a file is carried to its copy, which has the same rows at the
+same positions: statistics, tags, the deletion vector, row ids. No action changes data (`dataChange`
+is false), so streams and change feeds skip the commit.
 
-A commit creates the file of the next version only if no other writer has. If one has, the commit is built again from the newest version:
-files that are gone are left out, a file whose deletion vector grew gets the newest one, features are checked again. So no check for
-conflicts is needed, and no row is lost or doubled.
+A commit creates the file of the next version only if no other writer has. If one has, the commit is
+built again from the newest version: files that are gone are left out, a file whose deletion vector
+grew gets the newest one, features are checked again. So no check for conflicts is needed, and no
+row is lost or doubled.
 """
 
 from __future__ import annotations
@@ -95,7 +98,8 @@ class DeltaTable(LakeTable):
     format = "Delta"
 
     def __init__(self, name: str) -> None:
-        """Read the table. Raises UnreadableError, and RefusedError for features that change how its log is read."""
+        """Read the table. Raises UnreadableError, and RefusedError for features that change how its
+        log is read."""
         self.name = name
         self.location = places.absolute(name).rstrip("/")
         self._folders = places.open_folders(self.location)
@@ -167,7 +171,8 @@ class DeltaTable(LakeTable):
             self._snapshot.ensure_changeable()
             if self.location.startswith(("s3://", "s3a://", "s3n://")) and not conditional_put:
                 raise RefusedError(
-                    "on S3, a commit is safe only if all writers of the table create log entries by conditional PUT requests, which Delta "
+                    "on S3, a commit is safe only if all writers of the table create log entries "
+                    "by conditional PUT requests, which Delta "
                     "Spark does not do by default: a concurrent commit could replace the other one",
                     hint="if all writers do, confirm it by allowing conditional-put",
                 )
@@ -180,7 +185,8 @@ class DeltaTable(LakeTable):
             )
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these file names that any version in the log has, also those whose removal it records."""
+        """Return those of these file names that any version in the log has, also those whose
+        removal it records."""
         with ErrorPlace(self.location):
             return self._log.references(names)
 
@@ -211,7 +217,10 @@ class DeltaTable(LakeTable):
                 messages.info(
                     "committed version %s of %s", newest.version + 1, redact(self.location)
                 )
-                undo = f"RESTORE TABLE delta.`{self.location.replace('`', '``')}` TO VERSION AS OF {newest.version}"
+                undo = (
+                    f"RESTORE TABLE delta.`{self.location.replace('`', '``')}` TO VERSION "
+                    f"AS OF {newest.version}"
+                )
                 return Commit(f"version {newest.version + 1}", len(pairs), vanished, attempt, undo)
         raise RefusedError(
             f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
@@ -257,7 +266,8 @@ class DeltaTable(LakeTable):
             last = optional(self._log.commit_info(newest.version) or {}, "inCommitTimestamp", int)
             if last is None:
                 raise UnreadableError(
-                    f"version {newest.version} has no inCommitTimestamp, although the table requires it"
+                    f"version {newest.version} has no inCommitTimestamp, although the table "
+                    "requires it"
                 )
             info["inCommitTimestamp"] = max(now, last + 1)
         info |= {

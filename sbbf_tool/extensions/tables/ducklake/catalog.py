@@ -1,14 +1,16 @@
-"""DuckLake catalogs: names of their tables, and connections, to SQLite by the standard library, to DuckDB and PostgreSQL by their packages.
+"""DuckLake catalogs: names of their tables, and connections, to SQLite by the standard library, to
+DuckDB and PostgreSQL by their packages.
 
     ducklake:metadata.ducklake                        the only table of a catalog in a DuckDB file
     ducklake:metadata.ducklake#events                 a table of the schema `main`
     ducklake:sqlite:metadata.sqlite#sales.events      a catalog in SQLite
     ducklake:postgres:dbname=lake host=db#events      a catalog in PostgreSQL: a connection string of libpq, or a postgresql:// URL
 
-The table is the text after the last `#`. A name with a dot or `#` is written in double quotes, as in SQL.
-A connection is one transaction, and is closed at the end of its `with` block: only one process can have a DuckDB file open, and it must
-not be kept from others while files are copied. SQL is written with `?` for parameters, in words that all three databases have. A database
-may come from a stranger: its views are not run, and its values are checked by `metadata`.
+The table is the text after the last `#`. A name with a dot or `#` is written in double quotes, as
+in SQL. A connection is one transaction, and is closed at the end of its `with` block: only one
+process can have a DuckDB file open, and it must not be kept from others while files are copied. SQL
+is written with `?` for parameters, in words that all three databases have. A database may come from
+a stranger: its views are not run, and its values are checked by `metadata`.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class TableName(Frozen):
 
 
 def parse_name(text: str) -> TableName:
-    """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another database."""
+    """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another
+    database."""
     match = _LAST_TABLE.fullmatch(text.removeprefix(DUCKLAKE))
     catalog, table = (
         (match["catalog"], match["table"]) if match else (text.removeprefix(DUCKLAKE), None)
@@ -97,7 +100,10 @@ def parse_name(text: str) -> TableName:
     if database != POSTGRES:
         place = os.path.abspath(os.path.expanduser(place))
     if match is None and "#" in catalog and (database == POSTGRES or not os.path.exists(place)):
-        hint = 'write #TABLE or #SCHEMA.TABLE; a part with a dot, # or quote is written in double quotes, such as #sales."a.b"'
+        hint = (
+            "write #TABLE or #SCHEMA.TABLE; a part with a dot, # or quote is written in "
+            'double quotes, such as #sales."a.b"'
+        )
         raise UsageError("the text after the # is no name of a table", file=text, hint=hint)
     parts = [
         part[1:-1].replace('""', '"') if part.startswith('"') else part
@@ -180,8 +186,10 @@ class _SQLite(Connection):
 
 class _DuckDB(Connection):
     tables = (
-        "select table_name from system.information_schema.tables where table_type = 'BASE TABLE' and table_schema = 'main' and table_name"
-        " not in (select table_name from system.information_schema.columns where table_schema = 'main' and is_generated = 'ALWAYS')"
+        "select table_name from system.information_schema.tables where table_type = 'BASE TABLE' "
+        "and table_schema = 'main' and table_name"
+        " not in (select table_name from system.information_schema.columns where table_schema = "
+        "'main' and is_generated = 'ALWAYS')"
     )
 
     @classmethod
@@ -211,7 +219,10 @@ class _DuckDB(Connection):
 
 
 class _Postgres(Connection):
-    tables = "select relname from pg_catalog.pg_class where relkind in ('r', 'p') and pg_catalog.pg_table_is_visible(oid)"
+    tables = (
+        "select relname from pg_catalog.pg_class where relkind in ('r', 'p') and "
+        "pg_catalog.pg_table_is_visible(oid)"
+    )
 
     @classmethod
     def open(cls, place: str, write: bool) -> Connection:
@@ -223,7 +234,8 @@ class _Postgres(Connection):
             database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         # Functions and operators of the database replace none of PostgreSQL.
         database.execute(
-            "select set_config('search_path', 'pg_catalog, ' || current_setting('search_path'), true)"
+            "select set_config('search_path', 'pg_catalog, ' || current_setting('search_path'), "
+            "true)"
         )
         return cls(database)
 
@@ -250,7 +262,8 @@ _CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {
 
 @contextmanager
 def read(name: TableName) -> Iterator[Connection]:
-    """Open a catalog for reading, in one transaction. Raises UnreadableError, and UsageError if a package is missing."""
+    """Open a catalog for reading, in one transaction. Raises UnreadableError, and UsageError if a
+    package is missing."""
     with _errors(name, UnreadableError, "the DuckLake catalog cannot be read"):
         connection = _connect(name, write=False)
         try:
@@ -263,8 +276,9 @@ def read(name: TableName) -> Iterator[Connection]:
 def write(name: TableName) -> Iterator[Connection]:
     """Open a catalog for a change, which the block prepares and this function commits at its end.
 
-    Raises ChangedError if another process has locked the catalog, RefusedError if the database does not accept the change (in both cases
-    nothing is changed), and UncertainWriteError if it is unknown whether the commit succeeded.
+    Raises ChangedError if another process has locked the catalog, RefusedError if the database does
+    not accept the change (in both cases nothing is changed), and UncertainWriteError if it is
+    unknown whether the commit succeeded.
     """
     with _errors(name, RefusedError, "the DuckLake catalog cannot be changed"):
         connection = _connect(name, write=True)

@@ -1,7 +1,9 @@
-"""What a DuckLake catalog says of one table: paths, columns, partition keys, data files. Rows in, values out; nothing is changed.
+"""What a DuckLake catalog says of one table: paths, columns, partition keys, data files. Rows in,
+values out; nothing is changed.
 
-A value of a wrong type raises UnreadableError, because a catalog may come from a stranger. Column ids are the field ids of the Parquet
-files that DuckLake writes; a file that was written by others and added has a mapping from its own names to column ids.
+A value of a wrong type raises UnreadableError, because a catalog may come from a stranger. Column
+ids are the field ids of the Parquet files that DuckLake writes; a file that was written by others
+and added has a mapping from its own names to column ids.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from sbbf_tool.parquet.columns import MAX_DEPTH
 from sbbf_tool.storage.places import is_url
 
 VERSIONS = ("0.2", "0.3", "0.4", "1.0")
-"""Versions of the catalog that are known. All have the same rows for data files, as far as they are read or changed here."""
+"""Versions of the catalog that are known. All have the same rows for data files, as far as they are
+read or changed here."""
 MAX_FILES = 20_000_000
 _MAX_ROWS = 1_000_000
 """Limit for rows of other kinds than data files."""
@@ -93,7 +96,8 @@ class Catalog:
     """The rows of one catalog, as values."""
 
     def __init__(self, connection: Connection, name: TableName) -> None:
-        """Read version and snapshot. Raises UnreadableError if this is no catalog, and RefusedError for a version that is not known."""
+        """Read version and snapshot. Raises UnreadableError if this is no catalog, and RefusedError
+        for a version that is not known."""
         self._connection = connection
         self._name = name
         self._tables = {row[0] for row in self._rows(connection.tables, (), str)}
@@ -112,7 +116,10 @@ class Catalog:
         )
         version = settings.get("version", "none")
         if version not in VERSIONS:
-            hint = f"versions {', '.join(VERSIONS)} are supported; DuckDB migrates an older one that is attached with AUTOMATIC_MIGRATION"
+            hint = (
+                f"versions {', '.join(VERSIONS)} are supported; DuckDB migrates an older "
+                "one that is attached with AUTOMATIC_MIGRATION"
+            )
             raise RefusedError(
                 f"the DuckLake catalog has version {version[:40]}, which is not supported",
                 file=name.text,
@@ -126,7 +133,8 @@ class Catalog:
         )
 
     def find_table(self) -> TableEntry:
-        """Return the table that the name means, in the newest snapshot. Raises UsageError with the tables that there are."""
+        """Return the table that the name means, in the newest snapshot. Raises UsageError with the
+        tables that there are."""
         name = self._name
         tables = list(self.tables(is_live=True).values())
         matches = [
@@ -157,11 +165,14 @@ class Catalog:
         )
 
     def tables(self, *, is_live: bool) -> dict[int, TableEntry]:
-        """Return the tables by their id: those of the newest snapshot, or all of which the catalog still has files."""
+        """Return the tables by their id: those of the newest snapshot, or all of which the catalog
+        still has files."""
         live = "t.end_snapshot is null and s.end_snapshot is null" if is_live else "1 = 1"
         query = (
-            "select t.table_id, s.schema_id, s.schema_name, t.table_name, s.path, s.path_is_relative, t.path, t.path_is_relative"
-            f" from ducklake_table t join ducklake_schema s on s.schema_id = t.schema_id where {live} order by t.begin_snapshot"
+            "select t.table_id, s.schema_id, s.schema_name, t.table_name, s.path, "
+            "s.path_is_relative, t.path, t.path_is_relative"
+            " from ducklake_table t join ducklake_schema s on s.schema_id = t.schema_id where "
+            f"{live} order by t.begin_snapshot"
         )
         entries = {}
         for (
@@ -180,17 +191,21 @@ class Catalog:
         return entries
 
     def table_settings(self, table: TableEntry) -> dict[str, str]:
-        """Return the options of the table; those of the table override those of its schema, and these those of the catalog."""
+        """Return the options of the table; those of the table override those of its schema, and
+        these those of the catalog."""
         query = (
-            "select key, value from ducklake_metadata where (scope is null or (scope = 'schema' and scope_id = ?)"
-            " or (scope = 'table' and scope_id = ?)) order by case scope when 'table' then 2 when 'schema' then 1 else 0 end"
+            "select key, value from ducklake_metadata where (scope is null or (scope = 'schema' "
+            "and scope_id = ?)"
+            " or (scope = 'table' and scope_id = ?)) order by case scope when 'table' then 2 "
+            "when 'schema' then 1 else 0 end"
         )
         return dict(self._rows(query, (table.schema_id, table.id), str, str))
 
     def columns(self, table: TableEntry) -> TableColumns:
         """Return the columns of the newest snapshot."""
         query = (
-            "select column_id, column_name, column_type, parent_column, initial_default from ducklake_column"
+            "select column_id, column_name, column_type, parent_column, initial_default from "
+            "ducklake_column"
             f" where table_id = ? and {_LIVE}"
         )
         kinds: list[Kind] = [int, str, str, int | None, str | None]
@@ -212,7 +227,8 @@ class Catalog:
     def mappings(self, table: TableEntry, columns: Mapping[int, Path]) -> dict[int, ColumnNames]:
         """Return the names of the columns of files that were added, by the id of their mapping."""
         query = (
-            "select m.mapping_id, m.column_id, m.source_name, m.target_field_id, m.parent_column from ducklake_name_mapping m"
+            "select m.mapping_id, m.column_id, m.source_name, m.target_field_id, m.parent_column "
+            "from ducklake_name_mapping m"
             " join ducklake_column_mapping c on c.mapping_id = m.mapping_id where c.table_id = ?"
         )
         lists = {
@@ -248,12 +264,14 @@ class Catalog:
     def partition_keys(
         self, table: TableEntry, columns: TableColumns
     ) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
-        """Return the names of the partition keys, by ids of partitioning and key, as in the names of folders, and their types.
+        """Return the names of the partition keys, by ids of partitioning and key, as in the names
+        of folders, and their types.
 
         A name that partitionings use for different keys is that of the newest one.
         """
         query = (
-            "select partition_id, partition_key_index, column_id, transform from ducklake_partition_column where table_id = ?"
+            "select partition_id, partition_key_index, column_id, transform from "
+            "ducklake_partition_column where table_id = ?"
             " order by partition_id, partition_key_index"
         )
         keys: dict[int, dict[int, tuple[str, int, str]]] = {}
@@ -293,7 +311,10 @@ class Catalog:
 
     def partition_values(self, table: TableEntry) -> dict[int, list[tuple[int, str | None]]]:
         """Return index and value of the partition keys of each data file."""
-        query = "select data_file_id, partition_key_index, partition_value from ducklake_file_partition_value where table_id = ?"
+        query = (
+            "select data_file_id, partition_key_index, partition_value from "
+            "ducklake_file_partition_value where table_id = ?"
+        )
         values: dict[int, list[tuple[int, str | None]]] = {}
         for file, index, value in self._rows(
             query, (table.id,), int, int, str | None, limit=MAX_FILES
@@ -304,7 +325,8 @@ class Catalog:
     def files(
         self, table: TableEntry | None = None, snapshot: int | None = None
     ) -> Iterator[FileRow]:
-        """Yield the data files of a table in a snapshot, or in all snapshots, live ones first, or of all tables in all snapshots."""
+        """Yield the data files of a table in a snapshot, or in all snapshots, live ones first, or
+        of all tables in all snapshots."""
         where = (
             ""
             if table is None
@@ -320,7 +342,8 @@ class Catalog:
             else (table.id, snapshot, snapshot)
         )
         query = (
-            "select data_file_id, table_id, path, path_is_relative, file_format, file_size_bytes, partition_id, mapping_id,"
+            "select data_file_id, table_id, path, path_is_relative, file_format, "
+            "file_size_bytes, partition_id, mapping_id,"
             f" encryption_key is not null, end_snapshot is null from ducklake_data_file {where}"
             " order by end_snapshot is not null, data_file_id"
         )
@@ -343,7 +366,8 @@ class Catalog:
         """Return the deletes of a snapshot by the id of their data file."""
         deletes: dict[int, list[Deletes]] = {}
         query = (
-            "select data_file_id, path, path_is_relative, format, encryption_key is not null, delete_count from ducklake_delete_file"
+            "select data_file_id, path, path_is_relative, format, encryption_key is not null, "
+            "delete_count from ducklake_delete_file"
             f" where table_id = ? and {_LIVE}"
         )
         kinds: list[Kind] = [int, str, bool, str | None, bool, int]
@@ -371,9 +395,11 @@ class Catalog:
     def inlined_values(
         self, table: TableEntry, path: Path | None, *, all_versions: bool
     ) -> Iterator[tuple[object, str]]:
-        """Yield the distinct values, with their type, of a column in the rows that the catalog has in place of files, live ones or all.
+        """Yield the distinct values, with their type, of a column in the rows that the catalog has
+        in place of files, live ones or all.
 
-        The type is empty if they are unknown. A row has the names that columns had when it was inserted.
+        The type is empty if they are unknown. A row has the names that columns had when it was
+        inserted.
         """
         if "ducklake_inlined_data_tables" not in self._tables:
             return
@@ -400,10 +426,14 @@ class Catalog:
                 continue
             stored = list(
                 self._rows(
-                    "select c.column_name, n.column_type, n.initial_default from ducklake_column n left join ducklake_column c"
-                    " on c.table_id = n.table_id and c.column_id = n.column_id and c.begin_snapshot <= ?"
-                    " and (c.end_snapshot is null or c.end_snapshot > ?) where n.table_id = ? and n.column_name = ?"
-                    " and n.parent_column is null and n.begin_snapshot <= ? and (n.end_snapshot is null or n.end_snapshot > ?)",
+                    "select c.column_name, n.column_type, n.initial_default from ducklake_column "
+                    "n left join ducklake_column c"
+                    " on c.table_id = n.table_id and c.column_id = n.column_id and "
+                    "c.begin_snapshot <= ?"
+                    " and (c.end_snapshot is null or c.end_snapshot > ?) where n.table_id = ? "
+                    "and n.column_name = ?"
+                    " and n.parent_column is null and n.begin_snapshot <= ? and (n.end_snapshot "
+                    "is null or n.end_snapshot > ?)",
                     (begin, begin, table.id, path[0] if path else "", *live),
                     str | None,
                     str,
@@ -431,11 +461,13 @@ class Catalog:
     def other_paths(
         self, tables: Mapping[int, TableEntry], *, scheduled: bool = True
     ) -> Iterator[str]:
-        """Yield the paths of delete files and, if `scheduled`, of files that DuckLake will delete."""
+        """Yield the paths of delete files and, if `scheduled`, of files that DuckLake will
+        delete."""
         for query, is_scheduled in (
             ("select path, path_is_relative, table_id from ducklake_delete_file", False),
             (
-                "select path, path_is_relative, data_file_id from ducklake_files_scheduled_for_deletion",
+                "select path, path_is_relative, data_file_id from "
+                "ducklake_files_scheduled_for_deletion",
                 True,
             ),
         )[: 1 + scheduled]:
@@ -450,7 +482,8 @@ class Catalog:
                     yield tables[table_id].folder + path
 
     def _path(self, id: int, rows: Mapping[int, Row], noun: str) -> Path:
-        """Return the path of a column from the rows (name, type, parent, ...) of all; the elements of lists have no name."""
+        """Return the path of a column from the rows (name, type, parent, ...) of all; the elements
+        of lists have no name."""
         parts: list[str] = []
         at = id
         for _ in range(MAX_DEPTH):
@@ -469,7 +502,8 @@ class Catalog:
     def _rows(
         self, query: str, parameters: tuple[Parameter, ...], *kinds: Kind, limit: int = _MAX_ROWS
     ) -> Iterator[Row]:
-        """Run a query and yield its rows. Raises UnreadableError for a value that has not the type of its column in `kinds`."""
+        """Run a query and yield its rows. Raises UnreadableError for a value that has not the type
+        of its column in `kinds`."""
         for number, row in enumerate(self._connection.rows(query, *parameters)):
             if number >= limit:
                 raise self._unreadable(
@@ -489,7 +523,8 @@ class Catalog:
             return value
         table = query.partition(" from ")[2].partition(" ")[0]
         raise self._unreadable(
-            f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type or too long"
+            f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type or "
+            "too long"
         )
 
     def _unreadable(self, message: str) -> UnreadableError:
@@ -505,7 +540,8 @@ def _key_name(transform: str, column: str, earlier: list[str]) -> str:
 
 
 def absolute(path: str) -> str:
-    """Return a path of a catalog as an absolute path or URL. DuckDB resolves relative paths in the folder in which it runs."""
+    """Return a path of a catalog as an absolute path or URL. DuckDB resolves relative paths in the
+    folder in which it runs."""
     if is_url(path):
         return path
     path = path.removeprefix("file://")

@@ -1,10 +1,13 @@
-"""A DuckLake table. A commit is one transaction of the catalog that gives the rows of data files the paths and lengths of their copies.
+"""A DuckLake table. A commit is one transaction of the catalog that gives the rows of data files
+the paths and lengths of their copies.
 
-A snapshot of DuckLake names its data files by their rows, and delete files name the row too (`data_file_id`). So every snapshot, the old
-ones included, reads the copies from then on, no snapshot is added, and rows that were deleted by position stay deleted. The old files
-are scheduled for deletion, as DuckLake's own compaction does; `ducklake_cleanup_old_files` removes them.
+A snapshot of DuckLake names its data files by their rows, and delete files name the row too
+(`data_file_id`). So every snapshot, the old ones included, reads the copies from then on, no
+snapshot is added, and rows that were deleted by position stay deleted. The old files are scheduled
+for deletion, as DuckLake's own compaction does; `ducklake_cleanup_old_files` removes them.
 
-A copy stays in the folder of its file: for an added file, DuckLake reads partition values from the names of its folders.
+A copy stays in the folder of its file: for an added file, DuckLake reads partition values from the
+names of its folders.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _MOST_VALUES = 10_000
 
 
 def may_hold(stored: object, kind: str, values: Sequence[object]) -> bool:
-    """Return whether an inlined value of a column of this type may be one of the values; None is null. False is certain."""
+    """Return whether an inlined value of a column of this type may be one of the values; None is
+    null. False is certain."""
     if not kind or len(values) > _MOST_VALUES:
         return True
     is_text = kind.lower() == "varchar"
@@ -69,7 +73,8 @@ class DuckLakeTable(LakeTable):
     format = "DuckLake"
 
     def __init__(self, name: str) -> None:
-        """Read the catalog. Raises UsageError, UnreadableError, and RefusedError for a version of the catalog that is not supported."""
+        """Read the catalog. Raises UsageError, UnreadableError, and RefusedError for a version of
+        the catalog that is not supported."""
         self._name = parse_name(name)
         self.name = name
         self._live_files: tuple[LiveFile, ...] | None = None
@@ -137,7 +142,8 @@ class DuckLakeTable(LakeTable):
     def query_other_rows(
         self, column: str | None, values: Sequence[object], *, all_versions: bool = False
     ) -> bool:
-        """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
+        """Query the rows that the catalog keeps inlined, as it does by default with those of small
+        inserts."""
         path = None if column is None else self.columns.path_of(column)
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
@@ -197,7 +203,8 @@ class DuckLakeTable(LakeTable):
 
 
 def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
-    """Return why a file is not this table's alone. Only a file that was added from elsewhere has an absolute path."""
+    """Return why a file is not this table's alone. Only a file that was added from elsewhere has an
+    absolute path."""
     try:
         owner = None if file.is_relative else tables.managing_table(file.stored_path)
     except SbbfError as error:
@@ -220,9 +227,11 @@ def _unchangeable(file: FileRow, reason: str | None) -> str | None:
 
 
 def _read_footer_lengths(replacements: Sequence[Replacement]) -> list[int]:
-    """Return the length of the footer of each copy, as DuckLake records it: without the last eight bytes.
+    """Return the length of the footer of each copy, as DuckLake records it: without the last eight
+    bytes.
 
-    Raises UnreadableError if a copy is missing, and ChangedError if it is not the one that was made.
+    Raises UnreadableError if a copy is missing, and ChangedError if it is not the one that was
+    made.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -243,7 +252,8 @@ def _read_footer_length(replacement: Replacement) -> int:
 def _find_rows(
     rows: Catalog, table: TableEntry, paths: AbstractSet[str]
 ) -> tuple[dict[str, FileRow], Counter[str]]:
-    """Return the rows of these files in the newest snapshot of a table, and how often all tables and snapshots name each file."""
+    """Return the rows of these files in the newest snapshot of a table, and how often all tables
+    and snapshots name each file."""
     tables = rows.tables(is_live=False)
     comparable = {_comparable(path) for path in paths}
     current, uses = {}, Counter[str]()
@@ -289,7 +299,8 @@ def _schedule_deletion(
 ) -> None:
     relative = path.removeprefix(data_path)
     connection.change(
-        "insert into ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)"
+        "insert into ducklake_files_scheduled_for_deletion (data_file_id, path, "
+        "path_is_relative, schedule_start)"
         f" values (?, ?, {'false' if relative == path else 'true'}, {connection.now})",
         row.id,
         relative,

@@ -1,4 +1,5 @@
-"""Apache Iceberg tables, formats 1 to 3: live files, and the snapshot that replaces files by copies with the same rows.
+"""Apache Iceberg tables, formats 1 to 3: live files, and the snapshot that replaces files by copies
+with the same rows.
 
 From bytes to commits; modules import only from the same line and lines above:
 

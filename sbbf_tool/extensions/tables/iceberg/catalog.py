@@ -1,6 +1,8 @@
-"""Tables of catalogs (REST, SQL, Glue, Hive, ...), through PyIceberg: its configuration, its catalogs, and its access to files.
+"""Tables of catalogs (REST, SQL, Glue, Hive, ...), through PyIceberg: its configuration, its
+catalogs, and its access to files.
 
-A name is `CATALOG:NAMESPACE.TABLE`; a namespace or table with a dot, a quote or a space is written in double quotes, as in SQL.
+A name is `CATALOG:NAMESPACE.TABLE`; a namespace or table with a dot, a quote or a space is written
+in double quotes, as in SQL.
 
 PyIceberg is an optional dependency, and is imported with the first table of a catalog.
 """
@@ -41,7 +43,8 @@ _SPARK_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def has_catalog(name: str) -> bool:
-    """Return whether PyIceberg's configuration has a catalog of this name; False if PyIceberg is not installed."""
+    """Return whether PyIceberg's configuration has a catalog of this name; False if PyIceberg is
+    not installed."""
     try:
         return _read_configuration(name)[0] is not None
     except ImportError:
@@ -51,8 +54,8 @@ def has_catalog(name: str) -> bool:
 def load_source(name: str) -> CatalogSource:
     """Return the source of `CATALOG:NAMESPACE.TABLE`.
 
-    Raises MissingError if the configuration has no such catalog, and UsageError if the name has no namespace or table, or if PyIceberg or
-    a package of the catalog is not installed.
+    Raises MissingError if the configuration has no such catalog, and UsageError if the name has no
+    namespace or table, or if PyIceberg or a package of the catalog is not installed.
     """
     catalog_name, _, table = name.partition(":")
     try:
@@ -96,9 +99,13 @@ def load_source(name: str) -> CatalogSource:
 
 
 def parse_table(text: str, file: str) -> tuple[str, ...]:
-    """Split `NAMESPACE.TABLE` into its parts. Raises UsageError, for this file, if it is not of this form."""
+    """Split `NAMESPACE.TABLE` into its parts. Raises UsageError, for this file, if it is not of
+    this form."""
     if not _TABLE.fullmatch(text):
-        hint = 'write CATALOG:NAMESPACE.TABLE; a part with a dot, a quote or a space is written in double quotes, such as lake:sales."a.b"'
+        hint = (
+            "write CATALOG:NAMESPACE.TABLE; a part with a dot, a quote or a space is "
+            'written in double quotes, such as lake:sales."a.b"'
+        )
         raise UsageError(
             "the name of a table in a catalog needs a namespace and a table", file=file, hint=hint
         )
@@ -107,7 +114,8 @@ def parse_table(text: str, file: str) -> tuple[str, ...]:
 
 
 def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the properties of a catalog in PyIceberg's configuration as it is now, None if it is not there, and the names of all."""
+    """Return the properties of a catalog in PyIceberg's configuration as it is now, None if it is
+    not there, and the names of all."""
     from pyiceberg.utils.config import Config
 
     try:
@@ -154,7 +162,8 @@ class CatalogSource(MetadataSource):
     def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():
             raise RefusedError(
-                "PyIceberg cannot write metadata of format version 3; only a REST catalog commits such a table itself",
+                "PyIceberg cannot write metadata of format version 3; only a REST catalog "
+                "commits such a table itself",
                 file=self.name,
             )
 
@@ -201,7 +210,10 @@ class CatalogSource(MetadataSource):
 
     def undo(self, snapshot_id: int) -> str:
         table = ".".join(map(_quote, self._identifier)).replace("\\", "\\\\").replace("'", "\\'")
-        return f"CALL {_quote(self._catalog_name)}.system.rollback_to_snapshot('{table}', {snapshot_id})"
+        return (
+            f"CALL {_quote(self._catalog_name)}.system.rollback_to_snapshot('{table}', "
+            f"{snapshot_id})"
+        )
 
 
 def _quote(name: str) -> str:
@@ -263,7 +275,8 @@ def _requests(
 
 
 class CatalogFiles:
-    """The metadata files of a catalog's table: local ones directly, others through PyIceberg. See `source.TableFiles`."""
+    """The metadata files of a catalog's table: local ones directly, others through PyIceberg. See
+    `source.TableFiles`."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
@@ -307,7 +320,8 @@ def _io_errors() -> Iterator[None]:
 
 
 def _load_error(error: Exception) -> SbbfError:
-    """Return the error for an exception of PyIceberg's `load_table`; pydantic, which parses the metadata, lists all that it found."""
+    """Return the error for an exception of PyIceberg's `load_table`; pydantic, which parses the
+    metadata, lists all that it found."""
     list_findings = getattr(error.__cause__ or error, "errors", None)
     findings = list_findings() if callable(list_findings) else ()
     if not findings:
@@ -320,12 +334,14 @@ def _load_error(error: Exception) -> SbbfError:
     place = ".".join(str(part) for part in finding["loc"][1:])
     message = " ".join(finding["msg"].split())[:200]
     return UnreadableError(
-        f"the metadata of the table contradicts the format: {f'{place}: ' if place else ''}{message}"
+        "the metadata of the table contradicts the format: "
+        f"{f'{place}: ' if place else ''}{message}"
     )
 
 
 def _describe(error: BaseException) -> str:
-    # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of the request.
+    # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of
+    # the request.
     text = re.split(
         r"(?i): (?:received unexpected|could not decode) json| \[type=",
         " ".join(str(error).split()),

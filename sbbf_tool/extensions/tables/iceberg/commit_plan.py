@@ -1,8 +1,11 @@
-"""Plan of the commit that replaces data files by copies: the manifests to write, and the snapshot (operation `replace`).
+"""Plan of the commit that replaces data files by copies: the manifests to write, and the snapshot
+(operation `replace`).
 
-For each manifest with a file to replace there is a new one: its other files as EXISTING, the old files as DELETED, the copies as ADDED with
-the data sequence number of the old files, so that equality deletes still reach them. Everything else that an entry says is kept. Manifests
-without such a file, and those of delete files, are kept. In format 3, the copies keep the first row ids of the old files.
+For each manifest with a file to replace there is a new one: its other files as EXISTING, the old
+files as DELETED, the copies as ADDED with the data sequence number of the old files, so that
+equality deletes still reach them. Everything else that an entry says is kept. Manifests without
+such a file, and those of delete files, are kept. In format 3, the copies keep the first row ids of
+the old files.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class NewSnapshot(Frozen):
 
     @classmethod
     def after(cls, metadata: TableMetadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
-        """Return the numbers after those of the metadata; time does not go back, whatever the clock says."""
+        """Return the numbers after those of the metadata; time does not go back, whatever the clock
+        says."""
         sequence_number = metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0
         return cls(
             snapshot_id,
@@ -69,9 +73,11 @@ class ManifestRewrite:
 def rewrite_manifest(
     manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot
 ) -> tuple[bytes, dict[str, Any], ManifestRewrite]:
-    """Replace files of a manifest by their copies, which are given by `source.identity` of the old file; the new path is a location.
+    """Replace files of a manifest by their copies, which are given by `source.identity` of the old
+    file; the new path is a location.
 
-    Return the bytes of the new manifest, its record for the manifest list without path and length, and its numbers.
+    Return the bytes of the new manifest, its record for the manifest list without path and length,
+    and its numbers.
     """
     tally = ManifestRewrite()
     with ErrorPlace(manifest.file.path):
@@ -141,9 +147,11 @@ def build_manifest_list(
     records: Mapping[str, Mapping[str, Any]],
     snapshot: NewSnapshot,
 ) -> tuple[bytes, int]:
-    """Build the manifest list of the snapshot: `records` are those of the new manifests, by the path of the manifest that each replaces.
+    """Build the manifest list of the snapshot: `records` are those of the new manifests, by the
+    path of the manifest that each replaces.
 
-    Also returns the number of row ids that it assigns (format 3): to all manifests of data files that have none yet.
+    Also returns the number of row ids that it assigns (format 3): to all manifests of data files
+    that have none yet.
     """
     parent = metadata.current
     row_id = metadata.next_row_id

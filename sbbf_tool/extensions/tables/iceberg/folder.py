@@ -1,8 +1,9 @@
-"""Tables in folders. Hadoop tables have `metadata/v<N>.metadata.json`, and `version-hint.text` with an N: the newest version is the last
-that exists. A commit creates the next file, which must not exist; local file systems can commit, and object stores are only read.
+"""Tables in folders. Hadoop tables have `metadata/v<N>.metadata.json`, and `version-hint.text` with
+an N: the newest version is the last that exists. A commit creates the next file, which must not
+exist; local file systems can commit, and object stores are only read.
 
-The metadata of a catalog's table is called `<n>-<uuid>.metadata.json`. Only the catalog knows which file counts; the one with the largest
-number is read, and changes are refused.
+The metadata of a catalog's table is called `<n>-<uuid>.metadata.json`. Only the catalog knows which
+file counts; the one with the largest number is read, and changes are refused.
 """
 
 from __future__ import annotations
@@ -39,9 +40,13 @@ _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CATALOG_NAME = re.compile(
     rf"(?!{_UUID}\.)v?([0-9]{{1,18}})-[0-9A-Za-z-]+(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)"
 )
-"""Number and id. An id alone, which may begin with eight digits, is a file that Java will rename to the version of a Hadoop table."""
+"""Number and id. An id alone, which may begin with eight digits, is a file that Java will rename to
+the version of a Hadoop table."""
 _LARGEST_HINT = 1000  # bytes
-_BY_CATALOG = "name the table by its catalog: CATALOG:NAMESPACE.TABLE, with the catalog in PyIceberg's configuration"
+_BY_CATALOG = (
+    "name the table by its catalog: CATALOG:NAMESPACE.TABLE, with the catalog in "
+    "PyIceberg's configuration"
+)
 
 
 class FolderSource(MetadataSource):
@@ -106,7 +111,8 @@ class FolderSource(MetadataSource):
         newest = numbers[max(numbers)]
         if len(newest) > 1:
             raise UnreadableError(
-                f"{len(newest)} metadata files have the largest number, and only the table's catalog knows which of them counts",
+                f"{len(newest)} metadata files have the largest number, and only the table's "
+                "catalog knows which of them counts",
                 file=self.name,
                 hint=_BY_CATALOG,
             )
@@ -115,7 +121,10 @@ class FolderSource(MetadataSource):
     @property
     def why_unchangeable(self) -> RefusedError | None:
         if not is_local(self._folder):
-            reason = "the table is in an object store, where its folder alone does not permit safe commits"
+            reason = (
+                "the table is in an object store, where its folder alone does not "
+                "permit safe commits"
+            )
         elif any(map(_CATALOG_NAME.fullmatch, self._files.list(self._metadata_folder))):
             reason = "the table belongs to a catalog, through which commits must go"
         else:
@@ -174,7 +183,8 @@ class FolderSource(MetadataSource):
             raise UncertainWriteError(
                 f"the commit was made, but may not be durable: {error.strerror or error}", file=path
             ) from error
-        # Hadoop's rename on a local disk replaces an existing file: a Java writer that looked just before may have replaced this one.
+        # Hadoop's rename on a local disk replaces an existing file: a Java writer that looked just
+        # before may have replaced this one.
         if not self._has_bytes(path, data):
             raise CommitConflictError
         with suppress(OSError):
@@ -191,10 +201,12 @@ class FolderSource(MetadataSource):
             ) from error
 
     def _write_hint(self, version: int) -> None:
-        """Write the hint; readers look for later versions than that of the hint, so the commit is valid if this fails."""
+        """Write the hint; readers look for later versions than that of the hint, so the commit is
+        valid if this fails."""
         path = join(self._metadata_folder, HINT)
         with suppress(OSError, RefusedError, WriteError):
-            # A checksum of the old bytes would make Hadoop's reader fail; without one it does not check.
+            # A checksum of the old bytes would make Hadoop's reader fail; without one it does not
+            # check.
             local.remove_stale_checksum(path)
             LocalFolders().replace(path, str(version).encode())
             local.remove_stale_checksum(path)
@@ -205,7 +217,8 @@ class FolderSource(MetadataSource):
 
 
 def _hadoop_versions(names: Sequence[str]) -> dict[int, str]:
-    """Return the metadata files of a Hadoop table by version; if a version has two files, Iceberg reads the one without compression."""
+    """Return the metadata files of a Hadoop table by version; if a version has two files, Iceberg
+    reads the one without compression."""
     versions: dict[int, str] = {}
     for name in sorted(names, key=len, reverse=True):
         if match := _HADOOP_NAME.fullmatch(name):

@@ -1,8 +1,10 @@
-"""Manifest lists and manifests (Iceberg specification, "Manifests", "Manifest Lists", "Sequence Number Inheritance", "Row Lineage").
+"""Manifest lists and manifests (Iceberg specification, "Manifests", "Manifest Lists", "Sequence
+Number Inheritance", "Row Lineage").
 
-Both are Avro files. Records keep all their fields, known or not, and are written back with the schema of the file that they come from.
-Writers of the format may name fields as they like, since field ids identify them (`added_data_files_count` is now `added_files_count`);
-known fields are renamed to the names of the specification.
+Both are Avro files. Records keep all their fields, known or not, and are written back with the
+schema of the file that they come from. Writers of the format may name fields as they like, since
+field ids identify them (`added_data_files_count` is now `added_files_count`); known fields are
+renamed to the names of the specification.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class ManifestFile:
 
     @property
     def rows(self) -> int:
-        """Rows of the live files. Raises UnreadableError if the record does not have their numbers."""
+        """Rows of the live files. Raises UnreadableError if the record does not have their
+        numbers."""
         return required(self.record, "added_rows_count", int) + required(
             self.record, "existing_rows_count", int
         )
@@ -106,7 +109,8 @@ class IcebergEntry:
         return record
 
     def bounds_of(self, field_id: int) -> tuple[bytes | None, bytes | None]:
-        """Return the lower and upper bound of a column, as stored; None for those that are missing."""
+        """Return the lower and upper bound of a column, as stored; None for those that are
+        missing."""
         return _find(self.file, "lower_bounds", field_id), _find(
             self.file, "upper_bounds", field_id
         )
@@ -122,7 +126,8 @@ class Manifest(Frozen):
     """Field ids of the partition values of an entry."""
 
     def entries(self) -> Iterator[IcebergEntry]:
-        """Yield all entries. Raises UnreadableError, with the block's offset, if one contradicts the format."""
+        """Yield all entries. Raises UnreadableError, with the block's offset, if one contradicts
+        the format."""
         row_id = self.file.first_row_id
         for record in iter_values(self.data, self.header):
             entry = _parse_entry(record, self.file)
@@ -142,7 +147,8 @@ class Manifest(Frozen):
 
 
 def parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[ManifestFile]]:
-    """Parse a manifest list. Raises UnreadableError if it contradicts the format, or names a manifest twice."""
+    """Parse a manifest list. Raises UnreadableError if it contradicts the format, or names a
+    manifest twice."""
     header = _parse_header(data, _LIST_NAMES, {})
     manifests = list(map(_parse_manifest_file, iter_values(data, header)))
     if len({manifest.path for manifest in manifests}) < len(manifests):
@@ -151,7 +157,8 @@ def parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[ManifestFile]]:
 
 
 def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:
-    """Parse the header of a manifest. Raises UnreadableError if it contradicts the format, or is encrypted."""
+    """Parse the header of a manifest. Raises UnreadableError if it contradicts the format, or is
+    encrypted."""
     if file.encrypted:
         raise UnreadableError("the manifest is encrypted")
     header = _parse_header(data, _ENTRY_NAMES, _FILE_NAMES)
@@ -161,12 +168,14 @@ def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:
 def build_manifest(
     header: AvroHeader, records: Iterable[Mapping[str, Any]], format_version: int
 ) -> bytes:
-    """Build a manifest of data files from records of a manifest with this header, by `build_entry`."""
+    """Build a manifest of data files from records of a manifest with this header, by
+    `build_entry`."""
     header = upgrade_manifest(header, format_version)
     metadata = {**header.metadata, "format-version": str(format_version).encode()}
     if format_version > 1:
         metadata["content"] = b"data"
-    # The bounds and counts of columns are most of a manifest: with the names of their types, fastavro does not search the unions.
+    # The bounds and counts of columns are most of a manifest: with the names of their types,
+    # fastavro does not search the unions.
     optional_fields = [
         name
         for name, kind in fields_of(fields_of(header.schema)["data_file"]).items()
@@ -206,10 +215,11 @@ def build_entry(
     path: str | None = None,
     size: int | None = None,
 ) -> dict[str, Any]:
-    """Build the record of an entry with this status, for a manifest of the format version; inherited values are written out.
+    """Build the record of an entry with this status, for a manifest of the format version;
+    inherited values are written out.
 
-    With `path` and `size` it is that of the copy: it keeps the data sequence number, so that the same deletes apply to it, and inherits
-    its file sequence number.
+    With `path` and `size` it is that of the copy: it keeps the data sequence number, so that the
+    same deletes apply to it, and inherits its file sequence number.
     """
     file = dict(entry.file)
     record = {**entry.record, "status": status, "snapshot_id": snapshot_id, "data_file": file}
@@ -232,7 +242,8 @@ def build_manifest_list(
     format_version: int,
     metadata: Mapping[str, str],
 ) -> bytes:
-    """Build a manifest list from records of a manifest list with this header, with this metadata beside that of the header."""
+    """Build a manifest list from records of a manifest list with this header, with this metadata
+    beside that of the header."""
     tree = json.loads(header.schema_text)
     required_fields = (_LIST_V2 if format_version > 1 else ()) + (
         _LIST_V3 if format_version > 2 else ()

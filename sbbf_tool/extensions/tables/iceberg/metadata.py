@@ -1,4 +1,5 @@
-"""The metadata of a table (Iceberg specification, "Table Metadata"): the current schema, partition specs, snapshots and references.
+"""The metadata of a table (Iceberg specification, "Table Metadata"): the current schema, partition
+specs, snapshots and references.
 
 The JSON tree is kept whole, so that a commit to a folder keeps every field, known or not.
 """
@@ -68,7 +69,8 @@ class TableMetadata(Frozen):
 
     @property
     def main_ref(self) -> Mapping[str, Any]:
-        """The reference of the branch `main`, with its retention; empty if the metadata has none."""
+        """The reference of the branch `main`, with its retention; empty if the metadata has
+        none."""
         references: Mapping[str, Any] = self.tree.get("refs") or {}
         return references.get(MAIN) or {}
 
@@ -76,7 +78,8 @@ class TableMetadata(Frozen):
 def parse_metadata(data: bytes) -> TableMetadata:
     """Parse a metadata file, which may be compressed with gzip.
 
-    Raises UnreadableError if it contradicts the format, and RefusedError for a later version of the format.
+    Raises UnreadableError if it contradicts the format, and RefusedError for a later version of the
+    format.
     """
     tree = parse_object(_gunzip(data) if data.startswith(b"\x1f\x8b") else data, "the metadata")
     format_version = _number(tree, "format-version")
@@ -125,7 +128,8 @@ def build_metadata(
     snapshot: Mapping[str, Any] | None,
     properties: Mapping[str, str | None],
 ) -> bytes:
-    """Build the metadata after a commit on `main`; `location` is that of the metadata file before it. All other fields are kept.
+    """Build the metadata after a commit on `main`; `location` is that of the metadata file before
+    it. All other fields are kept.
 
     Without a snapshot, only the properties change.
     """
@@ -217,7 +221,8 @@ def _find_current(
         number = None
     if main is not None and _number(main, "snapshot-id") != number:
         raise UnreadableError(
-            f"current-snapshot-id is {number}, but the branch main is at {main.get('snapshot-id')!r:.40}"
+            f"current-snapshot-id is {number}, but the branch main is at "
+            f"{main.get('snapshot-id')!r:.40}"
         )
     if number is None:
         return None

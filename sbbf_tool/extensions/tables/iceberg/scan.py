@@ -1,9 +1,11 @@
-"""From the metadata of a table to the files of its current snapshot, and to the rows of them that are deleted by position.
+"""From the metadata of a table to the files of its current snapshot, and to the rows of them that
+are deleted by position.
 
-Position deletes (Iceberg specification, "Position Delete Files", "Deletion Vectors") name data files by their paths; `DeleteIndex` says
-which apply to a data file. A copy of a data file has another path, so the deletes would no longer reach it. `find_reachable` determines
-which files have deletes. The sequence numbers and partitions of delete files are ignored: a file that they only appear to reach is not
-replaced, which is safe.
+Position deletes (Iceberg specification, "Position Delete Files", "Deletion Vectors") name data
+files by their paths; `DeleteIndex` says which apply to a data file. A copy of a data file has
+another path, so the deletes would no longer reach it. `find_reachable` determines which files have
+deletes. The sequence numbers and partitions of delete files are ignored: a file that they only
+appear to reach is not replaced, which is safe.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ from sbbf_tool.running.table import LiveFile
 
 
 class Reach(NamedTuple):
-    """Data files that a delete file can reach: those between two paths, inclusive; None for no limit."""
+    """Data files that a delete file can reach: those between two paths, inclusive; None for no
+    limit."""
 
     lower: str | None
     upper: str | None
@@ -51,14 +54,16 @@ class Reach(NamedTuple):
     """Whether the delete file is a Parquet file without encryption."""
 
     def includes(self, path: str, *, is_exact: bool) -> bool:
-        """Return whether a path is between the bounds, which may be the beginnings of paths unless they are exact."""
+        """Return whether a path is between the bounds, which may be the beginnings of paths unless
+        they are exact."""
         return (self.lower is None or self.lower <= path) and (
             self.upper is None or path <= (self.upper if is_exact else f"{self.upper}\U0010ffff")
         )
 
 
 def reach_of(entry: IcebergEntry) -> Reach | None:
-    """Return which paths the entry of a delete manifest can reach; None for equality deletes, which do not depend on paths."""
+    """Return which paths the entry of a delete manifest can reach; None for equality deletes, which
+    do not depend on paths."""
     if entry.content != POSITION_DELETES:
         return None
     is_readable = entry.format == "PARQUET" and optional(entry.file, "key_metadata", bytes) is None
@@ -72,8 +77,8 @@ def reach_of(entry: IcebergEntry) -> Reach | None:
 def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set[str]:
     """Return those of these locations of data files that position deletes name.
 
-    A delete file that reaches several paths is read; if it is not a Parquet file, all data files between its bounds count as reached.
-    Raises UnreadableError if a delete file is damaged.
+    A delete file that reaches several paths is read; if it is not a Parquet file, all data files
+    between its bounds count as reached. Raises UnreadableError if a delete file is damaged.
     """
     ordered = sorted(locations)
     reachable: set[str] = set()
@@ -102,7 +107,8 @@ def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set
 
 
 class DeleteIndex:
-    """The deletes of a snapshot, and which of them apply to a data file (Iceberg specification, "Scan Planning")."""
+    """The deletes of a snapshot, and which of them apply to a data file (Iceberg specification,
+    "Scan Planning")."""
 
     def __init__(
         self,
@@ -119,7 +125,8 @@ class DeleteIndex:
             list
         )
         self._by_value: dict[tuple[int, str] | None, int] = {}
-        """The newest sequence number of equality deletes, by partition; those of None apply to all partitions."""
+        """The newest sequence number of equality deletes, by partition; those of None apply to all
+        partitions."""
         for spec_id, entry in entries:
             self.paths.add(entry.path)
             partition = spec_id, repr(entry.partition)
@@ -176,7 +183,8 @@ def _deletes_of(
     ):
         return Vector(entry.rows, open_name(entry.path), offset)
     return UnknownDeletes(
-        f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read"
+        f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not "
+        "read"
     )
 
 
@@ -195,7 +203,8 @@ _TWICE = "the table has the file twice"
 def read_manifest_list(
     state: TableState, snapshot: IcebergSnapshot
 ) -> tuple[AvroHeader | None, list[ManifestFile]]:
-    """Return the header and the manifests of a snapshot's manifest list; no header if the snapshot lists its manifests itself."""
+    """Return the header and the manifests of a snapshot's manifest list; no header if the snapshot
+    lists its manifests itself."""
     if snapshot.manifest_list is not None:
         return read_file(state.files, snapshot.manifest_list, MAX_MANIFEST, parse_manifest_list)
     if snapshot.manifests is None:
@@ -275,7 +284,8 @@ def list_live_files(state: TableState) -> list[LiveFile]:
 
 
 def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
-    """Return the data files of all snapshots, those of the current one first, and the paths of their delete files."""
+    """Return the data files of all snapshots, those of the current one first, and the paths of
+    their delete files."""
     manifests = _all_manifests(state)
     old_files = {entry.key: file for _, entry, file in _read_files(state, manifests)}
     files = [
@@ -297,7 +307,8 @@ def _all_manifests(state: TableState) -> Collection[ManifestFile]:
 def _read_files(
     state: TableState, manifests: Iterable[ManifestFile]
 ) -> Iterator[tuple[int, IcebergEntry, LiveFile]]:
-    """Yield the data files of these manifests, each with its entry and the id of its partition spec."""
+    """Yield the data files of these manifests, each with its entry and the id of its partition
+    spec."""
     metadata = state.metadata
     with ErrorPlace(state.location):
         texts = partition_texts(metadata)
@@ -329,7 +340,8 @@ def _read_files(
 
 
 def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:
-    """Return those of these file names that a snapshot of the metadata has. Raises UnreadableError if a manifest cannot be read."""
+    """Return those of these file names that a snapshot of the metadata has. Raises UnreadableError
+    if a manifest cannot be read."""
     referenced: set[str] = set()
     for file in _all_manifests(state):
         if len(referenced) == len(names):

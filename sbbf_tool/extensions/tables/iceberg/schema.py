@@ -1,9 +1,11 @@
-"""The columns of a table (Iceberg specification, "Schemas" and "Name Mapping Serialization"): paths and types by field id.
+"""The columns of a table (Iceberg specification, "Schemas" and "Name Mapping Serialization"): paths
+and types by field id.
 
-A path leaves out the scaffolding of lists and maps: the elements of a list `tags` have the path `("tags",)`, the keys of a map `m` the path
-`("m", "key")`.
+A path leaves out the scaffolding of lists and maps: the elements of a list `tags` have the path
+`("tags",)`, the keys of a map `m` the path `("m", "key")`.
 
-Partition values are written as text ("Partition Transforms"), as in the names of the folders that Iceberg's writers make:
+Partition values are written as text ("Partition Transforms"), as in the names of the folders that
+Iceberg's writers make:
 
     identity, truncate     the value: 2024-02-29, 2024-02-29T12:30:00, 12.50, base64 of bytes
     year, month            2024, 2024-02
@@ -55,7 +57,8 @@ class IcebergLeaf(NamedTuple):
 
 
 def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str]) -> ColumnNames:
-    """Build the names of a file's columns from the current schema; files without field ids use the table's name mapping."""
+    """Build the names of a file's columns from the current schema; files without field ids use the
+    table's name mapping."""
     found = list(leaves(schema))
     by_id = {leaf.id: leaf.path for leaf in found}
     text = properties.get(NAME_MAPPING)
@@ -146,14 +149,16 @@ _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 class PartitionTexts:
     """Partition values of a table's files as text.
 
-    A value has the name of its partition field, and the current name of the column if it is the column's own value. A name means one field
-    in all partition specs: names of fields precede those of columns, and newer specs precede older ones.
+    A value has the name of its partition field, and the current name of the column if it is the
+    column's own value. A name means one field in all partition specs: names of fields precede those
+    of columns, and newer specs precede older ones.
     """
 
     def __init__(
         self, columns: Mapping[int, tuple[Path, str]], specs: Mapping[int, Sequence[PartitionField]]
     ) -> None:
-        """Take path and type of the table's columns by field id, and all partition specs of the table."""
+        """Take path and type of the table's columns by field id, and all partition specs of the
+        table."""
         self._columns = columns
         fields = [
             field
@@ -176,7 +181,8 @@ class PartitionTexts:
 
     @property
     def types(self) -> Mapping[str, str]:
-        """Type of the texts of each partition value; those of `month` and `hour` have the order of text."""
+        """Type of the texts of each partition value; those of `month` and `hour` have the order of
+        text."""
         types = {"year": "int", "month": "string", "day": "date", "hour": "string"}
         source_types = {number: kind for number, (_, kind) in self._columns.items()}
         return {
@@ -190,7 +196,8 @@ class PartitionTexts:
         }
 
     def names_of(self, field: PartitionField) -> tuple[str, ...]:
-        """Return the names of the values of a field; none for the transform `void`, and if newer specs use its names for other fields."""
+        """Return the names of the values of a field; none for the transform `void`, and if newer
+        specs use its names for other fields."""
         names = dict.fromkeys(
             name for name in (field.name, self._column_name(field)) if name is not None
         )

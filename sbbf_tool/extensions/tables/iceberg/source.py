@@ -1,7 +1,9 @@
-"""Where the metadata of a table is kept: in a folder, or in a catalog. A source loads the newest metadata and commits a snapshot to it.
+"""Where the metadata of a table is kept: in a folder, or in a catalog. A source loads the newest
+metadata and commits a snapshot to it.
 
-Iceberg stores whole locations: `file:/lake/t/data/x.parquet`, `file:///lake/...`, `/lake/...`, `s3a://bucket/...`. Nothing in them is
-percent-encoded, so `file:` locations become paths; other URLs are opened as they are.
+Iceberg stores whole locations: `file:/lake/t/data/x.parquet`, `file:///lake/...`, `/lake/...`,
+`s3a://bucket/...`. Nothing in them is percent-encoded, so `file:` locations become paths; other
+URLs are opened as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from sbbf_tool.running.table import CreatingFiles, read_metadata
 
 
 def open_name(location: str) -> str:
-    """Return the path or URL by which a location is opened. Raises UnreadableError if it is relative, or is not a file of this machine."""
+    """Return the path or URL by which a location is opened. Raises UnreadableError if it is
+    relative, or is not a file of this machine."""
     if location.startswith("file:"):
         path = location.removeprefix("file:")
         if path.startswith("//"):
@@ -67,7 +70,8 @@ def is_below(location: str, folder: str) -> bool:
 
 
 def location_of(path: str, folders: Iterable[str]) -> str:
-    """Return the location of a path, spelled like that of these folders (locations) in which it is."""
+    """Return the location of a path, spelled like that of these folders (locations) in which it
+    is."""
     folder, _, name = path.rpartition("/")
     for candidate in folders:
         if identity(candidate) == identity(folder or "/"):
@@ -92,7 +96,8 @@ class CommitStateUnknownError(Exception):
 
 
 class TableState(Frozen):
-    """The metadata of one version of a table, where it is, and the storage of its metadata files."""
+    """The metadata of one version of a table, where it is, and the storage of its metadata
+    files."""
 
     metadata: TableMetadata
     location: str
@@ -143,10 +148,11 @@ class MetadataSource(ABC):
         snapshot: Mapping[str, Any] | None,
         properties: Mapping[str, str | None],
     ) -> None:
-        """Make this snapshot the newest of `main`, and set these properties, if the table is still in this state.
+        """Make this snapshot the newest of `main`, and set these properties, if the table is still
+        in this state.
 
-        Without a snapshot, only the properties change.
-        Raises CommitConflictError, CommitStateUnknownError, and RefusedError if the commit is not allowed.
+        Without a snapshot, only the properties change. Raises CommitConflictError,
+        CommitStateUnknownError, and RefusedError if the commit is not allowed.
         """
 
     @abstractmethod
@@ -155,6 +161,7 @@ class MetadataSource(ABC):
 
 
 def read_file(files: CreatingFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
-    """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of both steps name the file."""
+    """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of
+    both steps name the file."""
     with ErrorPlace(location):
         return parse(read_metadata(files, open_name(location), most))

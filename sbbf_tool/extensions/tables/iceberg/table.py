@@ -1,10 +1,11 @@
-"""`IcebergTable`: the current snapshot of the branch `main`, and the commit that replaces its data files by copies. Other branches, and
-tags, keep their files.
+"""`IcebergTable`: the current snapshot of the branch `main`, and the commit that replaces its data
+files by copies. Other branches, and tags, keep their files.
 
-The manifests are written first, under new names; the commit takes effect when the source has the new snapshot. If another commit comes
-first, the new manifests are removed, and the commit is planned again. After a commit whose outcome is unknown, no file
-is removed: the table is loaded again, and the snapshot is looked for. Each attempt requires that `main` is still where it was, so at most
-one of them succeeds.
+The manifests are written first, under new names; the commit takes effect when the source has the
+new snapshot. If another commit comes first, the new manifests are removed, and the commit is
+planned again. After a commit whose outcome is unknown, no file is removed: the table is loaded
+again, and the snapshot is looked for. Each attempt requires that `main` is still where it was, so
+at most one of them succeeds.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
 
 
 class Publication:
-    """The commit of these copies or, without any, of the properties alone; it lives for one call of `run`."""
+    """The commit of these copies or, without any, of the properties alone; it lives for one call of
+    `run`."""
 
     def __init__(
         self, source: MetadataSource, replacements: Sequence[Replacement], change: Change
@@ -190,7 +192,8 @@ class Publication:
             except (CommitStateUnknownError, UncertainWriteError):
                 raise
             except (CommitConflictError, SbbfError):
-                # A proxy may have repeated a request that succeeded, which is then in conflict with itself, or refused its answer.
+                # A proxy may have repeated a request that succeeded, which is then in conflict with
+                # itself, or refused its answer.
                 if new.id not in self._source.load().metadata.snapshots:
                     del self._doubtful[new.id]
                     scratch.keep = False
@@ -201,7 +204,8 @@ class Publication:
     def _find_present(
         self, state: TableState, manifests: Sequence[ManifestFile]
     ) -> dict[str, Replacement]:
-        """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
+        """Return the copies of the files that are in the table and can be replaced, by the identity
+        of the old file."""
         counts: dict[str, int] = {}
         for file in manifests:
             if file.content == DATA:
@@ -275,7 +279,8 @@ class IcebergTable(LakeTable):
             self._full_names = {leaf.name: leaf.path for leaf in leaves(metadata.schema)}
 
     def column_of_property(self, name: str) -> str:
-        """Return the name of the column: Iceberg counts `element` of a list as a part of the name."""
+        """Return the name of the column: Iceberg counts `element` of a list as a part of the
+        name."""
         return quote(self._full_names[name]) if name in self._full_names else name
 
     def name_for_property(self, column: str) -> str:
@@ -294,7 +299,8 @@ class IcebergTable(LakeTable):
         ensure_changeable(self._source, self._state)
 
     def copy_path(self, file: LiveFile, name: str) -> str:
-        """Return the path beside the file, or in the table's folder of data if the file is outside the table. A local folder is created."""
+        """Return the path beside the file, or in the table's folder of data if the file is outside
+        the table. A local folder is created."""
         if is_below(file.path, self.location):
             return join(parent(file.path), name)
         with ErrorPlace(self._state.location):
@@ -317,5 +323,6 @@ def open_folder(name: str) -> IcebergTable:
 
 
 def open_in_catalog(name: str) -> IcebergTable:
-    """Open a table by `CATALOG:NAMESPACE.TABLE`, through PyIceberg. Raises UnreadableError, and UsageError without PyIceberg."""
+    """Open a table by `CATALOG:NAMESPACE.TABLE`, through PyIceberg. Raises UnreadableError, and
+    UsageError without PyIceberg."""
     return IcebergTable(load_source(name))

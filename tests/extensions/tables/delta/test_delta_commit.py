@@ -1,4 +1,5 @@
-"""The commit that replaces files by copies: its actions, what it carries, failing writes, and the life of the table after it."""
+"""The commit that replaces files by copies: its actions, what it carries, failing writes, and the
+life of the table after it."""
 
 from __future__ import annotations
 
@@ -232,7 +233,8 @@ def test_a_request_of_unknown_outcome(tmp_path, monkeypatch, lands):
     ],
 )
 def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
-    """It may be this commit, so that the copies must stay: it is not taken for the commit of another writer."""
+    """It may be this commit, so that the copies must stay: it is not taken for the commit of
+    another writer."""
     make_table(tmp_path)
     table = DeltaTable(str(tmp_path))
     create, read = table._folders.create, table._folders.read
@@ -274,8 +276,8 @@ def test_the_undo_is_one_statement_whatever_the_folder_is_called(tmp_path):
     table = DeltaTable(str(tmp_path / "a`; DROP TABLE b"))
     undo = table.commit(copies_of(table), CHANGE).undo
     assert (
-        undo
-        == f"RESTORE TABLE delta.`{tmp_path}/a``; DROP TABLE b` TO VERSION AS OF {int(table.version.split()[1])}"
+        undo == f"RESTORE TABLE delta.`{tmp_path}/a``; DROP TABLE b` TO VERSION AS OF "
+        f"{int(table.version.split()[1])}"
     )
 
 
@@ -372,7 +374,8 @@ def test_checkpoint_log_cleanup_and_compaction_after_the_commit(tmp_path):
 
 
 def test_a_commit_of_a_checkpoint_has_the_actions_of_its_files(tmp_path):
-    """Whole actions come from the checkpoint, as only their names are kept when the table is opened."""
+    """Whole actions come from the checkpoint, as only their names are kept when the table is
+    opened."""
     make_table(tmp_path, 2, partitioned=True)
     old = {
         action["add"]["path"]: action["add"]
@@ -393,7 +396,8 @@ def test_a_commit_of_a_checkpoint_has_the_actions_of_its_files(tmp_path):
 
 
 def history_of(path: Path) -> list[dict[str, object]] | None:
-    """Return the versions by delta-rs, newest first; None for a table whose history it cannot read."""
+    """Return the versions by delta-rs, newest first; None for a table whose history it cannot
+    read."""
     try:
         return deltalake.DeltaTable(path).history()
     except deltalake.exceptions.DeltaProtocolError:

@@ -1,6 +1,8 @@
-"""Query engines on Delta tables with filters: the same rows as before, and pages that a filter excludes are not read.
+"""Query engines on Delta tables with filters: the same rows as before, and pages that a filter
+excludes are not read.
 
-The pages of the filtered column are overwritten with zeros: an engine that reads them fails, one that uses the filter does not."""
+The pages of the filtered column are overwritten with zeros: an engine that reads them fails, one
+that uses the filter does not."""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ class Sail(DuckDB):
 
 
 def read_by_chdb(path: Path | str, columns: str = "*", where: str = "true") -> list[str]:
-    """Return rows as text, sorted. A session of its own sees the newest version; ClickHouse reads only below its working folder."""
+    """Return rows as text, sorted. A session of its own sees the newest version; ClickHouse reads
+    only below its working folder."""
     from chdb.session import Session
 
     with chdir(os.path.dirname(path)):
@@ -73,7 +76,8 @@ def read_by_chdb(path: Path | str, columns: str = "*", where: str = "true") -> l
 
 
 def zero_pages(path: str, column: str) -> None:
-    """Overwrite the pages of a column with zeros, in all row groups; the footer and the filters stay."""
+    """Overwrite the pages of a column with zeros, in all row groups; the footer and the filters
+    stay."""
     metadata = pq.read_metadata(path)
     with open(path, "r+b") as stream:
         for number in range(metadata.num_row_groups):
@@ -293,7 +297,8 @@ def test_sail_deletes_rows_while_files_are_replaced(
     path = tmp_path / "it"
     name = f"t{abs(hash(str(path)))}"
     sail.run(
-        f"create table {name} (id bigint, day string) using delta location '{path}' tblproperties({PROPERTIES[kind]})"
+        f"create table {name} (id bigint, day string) using delta location '{path}' "
+        f"tblproperties({PROPERTIES[kind]})"
     )
     sail.run(f"insert into {name} select id, 'a' from range(1000)")
     sail.run(f"insert into {name} select id + 1000, 'b' from range(1000)")

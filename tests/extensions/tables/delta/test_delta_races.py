@@ -1,4 +1,5 @@
-"""Other writers that commit while sbbf does: delta-rs before each try, and five processes at once. No row is lost or doubled."""
+"""Other writers that commit while sbbf does: delta-rs before each try, and five processes at once.
+No row is lost or doubled."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def append_three(path: Path) -> None:
 
 
 def checkpoint_and_clean(path: Path) -> None:
-    """Remove versions between the one that was read and a checkpoint, so that they cannot be followed one by one."""
+    """Remove versions between the one that was read and a checkpoint, so that they cannot be
+    followed one by one."""
     append_three(path)
     deltalake.DeltaTable(path).create_checkpoint()
     for version in (0, 1, 2, 4):
@@ -53,7 +55,8 @@ def add_column(path: Path) -> None:
 
 
 RIVALS: dict[str, tuple[Callable[[Path], object], int, int]] = {
-    # What another writer does, the number of rows afterwards, and how many of the three files are still live.
+    # What another writer does, the number of rows afterwards, and how many of the three files are
+    # still live.
     "append": (append, 40, 3),
     "three appends": (append_three, 60, 3),
     "delete all": (lambda path: deltalake.DeltaTable(path).delete(), 0, 0),

@@ -1,4 +1,5 @@
-"""The replay of a log: real tables against delta-rs, logs written by hand, and damaged and hostile ones."""
+"""The replay of a log: real tables against delta-rs, logs written by hand, and damaged and hostile
+ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Iceberg tables for tests: made by PyIceberg in a catalog on SQLite, turned into Hadoop tables, and given delete files."""
+"""Iceberg tables for tests: made by PyIceberg in a catalog on SQLite, turned into Hadoop tables,
+and given delete files."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ class RacingSource(MetadataSource):
 
 
 def to_hadoop(table: PyTable, version: int = 1) -> Path:
-    """Make a Hadoop table of a catalog's table, in its folder: the catalog must not be used for it any more."""
+    """Make a Hadoop table of a catalog's table, in its folder: the catalog must not be used for it
+    any more."""
     folder = Path(table.location().removeprefix("file://"))
     metadata = folder / "metadata"
     data = Path(table.metadata_location.removeprefix("file://")).read_bytes()
@@ -143,7 +145,8 @@ def ids_of(table: PyTable) -> list[int]:
 def delete_by_position(
     source: MetadataSource, folder: Path, positions: dict[str, list[int]], *, bounds: bool = True
 ) -> Path:
-    """Commit a position delete file: rows by the location of a data file, as the table spells it."""
+    """Commit a position delete file: rows by the location of a data file, as the table spells
+    it."""
     pairs = sorted(
         (location, position) for location, numbers in positions.items() for position in numbers
     )
@@ -190,7 +193,8 @@ def delete_by_value(
 
 
 def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], count: int) -> None:
-    """Commit a delete file with the partition of the first data file, and these fields in its entry."""
+    """Commit a delete file with the partition of the first data file, and these fields in its
+    entry."""
     state = source.load()
     metadata = state.metadata
     assert metadata.current is not None

@@ -1,4 +1,5 @@
-"""Tables of other catalogs than SQL: a REST catalog with its S3 store, SeaweedFS from PyPI; and PyIceberg's own configuration."""
+"""Tables of other catalogs than SQL: a REST catalog with its S3 store, SeaweedFS from PyPI; and
+PyIceberg's own configuration."""
 
 from __future__ import annotations
 
@@ -209,7 +210,8 @@ def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
 @pytest.mark.nightly(1)
 @pytest.mark.environment(minutes=1)
 def test_a_rest_catalog_writes_format_3(rest_catalog):
-    """PyIceberg writes no metadata and no manifests of format 3, but the catalog does, and the commit has manifests of its own."""
+    """PyIceberg writes no metadata and no manifests of format 3, but the catalog does, and the
+    commit has manifests of its own."""
     table = rest_catalog.create_table(
         "n.t3", schema=rows(0, 1).schema, properties={"format-version": "2"}
     )
@@ -276,7 +278,8 @@ def test_parts_of_names_are_quoted_as_in_sql(configuration):
         (
             "nocat:s.t",
             MissingError,
-            "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs are lake",
+            "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs "
+            "are lake",
         ),
         (
             "nocat:s",
@@ -286,12 +289,14 @@ def test_parts_of_names_are_quoted_as_in_sql(configuration):
         (
             "lake:s",
             UsageError,
-            "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE",
+            "the name of a table in a catalog needs a namespace and a table; write "
+            "CATALOG:NAMESPACE.TABLE",
         ),
         (
             "lake:s x.t",
             UsageError,
-            "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE",
+            "the name of a table in a catalog needs a namespace and a table; write "
+            "CATALOG:NAMESPACE.TABLE",
         ),
         ('lake:s."t', UsageError, "the name of a table in a catalog needs"),
     ],

@@ -385,7 +385,10 @@ def test_a_stale_hint_is_followed_by_later_versions(catalog, table):
 
 
 def convert_version(folder):
-    return f"snapshot {json.loads((folder / 'metadata' / 'v4.metadata.json').read_text())['current-snapshot-id']}"
+    return (
+        "snapshot "
+        f"{json.loads((folder / 'metadata' / 'v4.metadata.json').read_text())['current-snapshot-id']}"
+    )
 
 
 def test_compressed_metadata_stays_compressed(catalog, table):

@@ -1,7 +1,7 @@
 """Hadoop tables of Iceberg Java: rows before and after, row ids, deletes, and later commits.
 
-It runs without Spark: the runtime jar of a package on PyPI, Hadoop's classes from PySpark's jars, and py4j between them. pyarrow writes
-data files and delete files.
+It runs without Spark: the runtime jar of a package on PyPI, Hadoop's classes from PySpark's jars,
+and py4j between them. pyarrow writes data files and delete files.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class JavaIceberg:
         partition: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Any:
-        """Create a table with the columns `id` and `name`, partitioned by the identity of a column."""
+        """Create a table with the columns `id` and `name`, partitioned by the identity of a
+        column."""
         schema = self._iceberg.SchemaParser.fromJson(SCHEMA_JSON)
         builder = self._iceberg.PartitionSpec.builderFor(schema)
         spec = builder.identity(partition).build() if partition else builder.build()
@@ -105,7 +106,8 @@ class JavaIceberg:
         return self._tables.create(schema, spec, options, str(folder))
 
     def write_rows(self, path: Path, properties: Mapping[str, str], ids: Sequence[int]) -> None:
-        """Write a file of `id` and `name` as Iceberg writes the files of a table with these properties."""
+        """Write a file of `id` and `name` as Iceberg writes the files of a table with these
+        properties."""
         schema = self._iceberg.SchemaParser.fromJson(SCHEMA_JSON)
         config = self.jvm.java.util.HashMap()
         for name, value in properties.items():
@@ -239,7 +241,8 @@ class JavaIceberg:
         return sorted(values)
 
     def live_files(self, table: Any) -> list[tuple[str, int, int]]:
-        """Return location, data sequence number and size of the data files of the current snapshot."""
+        """Return location, data sequence number and size of the data files of the current
+        snapshot."""
         files = []
         iterator = table.newScan().planFiles().iterator()
         while iterator.hasNext():
@@ -329,7 +332,8 @@ def java() -> Iterator[JavaIceberg]:
 
 
 def test_emitted_properties_lead_to_filters(java, tmp_path):
-    """Iceberg writes the filters that the settings promise; this release does not know the NDV, and uses the largest size."""
+    """Iceberg writes the filters that the settings promise; this release does not know the NDV, and
+    uses the largest size."""
     ids = Random(5).sample(range(2**60), 4000)
     path = tmp_path / "plain.parquet"
     pq.write_table(
@@ -439,7 +443,8 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_are_not_present(java, tmp_path, version):
-    """By deletion vectors, several in one Puffin file, or by position delete files of one and of several data files."""
+    """By deletion vectors, several in one Puffin file, or by position delete files of one and of
+    several data files."""
     folder = tmp_path / "t"
     table = java.create(folder, version)
     files = [java.append(table, start, 100).location() for start in (0, 100, 200)]

@@ -187,7 +187,8 @@ def header_of(name, fields):
 
 
 def test_a_table_of_format_1_that_became_format_2():
-    """Manifests of format 1 have other names of fields, and no sequence numbers: those of their files are 0."""
+    """Manifests of format 1 have other names of fields, and no sequence numbers: those of their
+    files are 0."""
     header = header_of(
         "manifest_file",
         [("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int"),
@@ -418,7 +419,8 @@ def test_wrong_values_in_manifests(folder):
 
 
 def test_schemas_of_manifests_that_lie(folder):
-    """The places of partition values come from the text of the schema, the values from what was parsed."""
+    """The places of partition values come from the text of the schema, the values from what was
+    parsed."""
     field = {"name": "a", "type": "int", "field-id": 1000}
     path = next(folder.glob("metadata/*-m0.avro"))
     header = parse_header(path.read_bytes())

@@ -1,4 +1,5 @@
-"""Other readers and writers of Iceberg tables, before, during and after a commit, and kills at its steps."""
+"""Other readers and writers of Iceberg tables, before, during and after a commit, and kills at its
+steps."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from sbbf_tool.extensions.tables.iceberg.table import open_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 
-# ClickHouse reads only below its working folder, and a new process has no earlier version of the table in a cache.
+# ClickHouse reads only below its working folder, and a new process has no earlier version of the
+# table in a cache.
 CLICKHOUSE = """
 import chdb, sys
 table = f"icebergLocal('{sys.argv[1]}', SETTINGS iceberg_metadata_file_path = '{sys.argv[2]}')"
@@ -105,7 +107,8 @@ def test_position_deletes(catalog, table, tmp_path):
 
 
 def test_clickhouse_uses_the_filters(catalog):
-    """With the data pages overwritten, only a reader that skips the row group by its filter has an answer."""
+    """With the data pages overwritten, only a reader that skips the row group by its filter has an
+    answer."""
     table = catalog.create_table(
         "n.t",
         schema=pa.schema([("id", pa.int64())]),
