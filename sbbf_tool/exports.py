@@ -25,7 +25,9 @@ def exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[st
         ).decode()
         return {
             name: home
-            for home, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)
+            for home, name in re.findall(
+                r"^from (\S+) import (?:\(\s*)?(\w+) as \2\b", stub, re.MULTILINE
+            )
         }
 
     def find(name: str) -> object:

@@ -8,7 +8,9 @@ from pathlib import Path
 from support.pages import blocks_of
 from support.recipes import COOKBOOK, FILE_NAME
 
-MARKS = r"^pytestmark = \[pytest.mark.nightly\(minutes=\d\), pytest.mark.environment\(minutes=\d\)"
+MARKS = (
+    r"^pytestmark = \[\s*pytest.mark.nightly\(minutes=\d\),\s*pytest.mark.environment\(minutes=\d\)"
+)
 
 
 def test_each_block_names_its_file_and_the_test_that_runs_it():
