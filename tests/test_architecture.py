@@ -31,9 +31,11 @@ GENERATED = PACKAGE / "parquet" / "idl"
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN
 # says.
 ORDER = (
-    "exports", "frozen", "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension",
+    "exports", "frozen", "numbers", "display", "log", "hints", "errors", "records", "gregorian",
+    "arguments", "predicates", "extension",
     "bloom", "parquet", "encryption",
-    "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
+    "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs",
+    "running", "spark", "cli",
 )  # fmt: skip
 CROSSINGS = {("paimon", "conformance")}
 """Imports of an extension by another: the corpus imports its part about Paimon, which is made of

@@ -115,7 +115,8 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterato
         def once() -> float:
             copy.unlink(missing_ok=True)
             shutil.copyfile(source, copy)
-            os.sync()  # An existing file is already on the disk; the measurement must not wait for its bytes.
+            # An existing file is already on the disk; the measurement must not wait for its bytes.
+            os.sync()
             return timed(
                 [SBBF, "add-filter", str(copy), "-c", "id", "-c", "key", "--in-place", *options]
             )

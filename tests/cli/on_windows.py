@@ -17,15 +17,20 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 
 LIBRARIES = (
-    "asyncio", "click", "concurrent.futures.process", "cramjam", "ctypes", "fastavro", "multiprocessing.popen_spawn_posix",
-    "numpy", "pyarrow.compute", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet", "rich.console", "rich.table", "rich.progress",
+    "asyncio", "click", "concurrent.futures.process", "cramjam", "ctypes", "fastavro",
+    "multiprocessing.popen_spawn_posix",
+    "numpy", "pyarrow.compute", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet", "rich.console",
+    "rich.table", "rich.progress",
     "shutil", "subprocess", "tempfile", "thrift.protocol.TCompactProtocol", "xxhash",
 )  # fmt: skip
 MODULES = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
 CALLS = (
-    "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_TMPFILE", "SEEK_DATA", "SEEK_HOLE", "chown", "copy_file_range",
-    "fchmod", "fchown", "fork", "getegid", "geteuid", "getgid", "getuid", "getxattr", "killpg", "listxattr", "mkfifo",
-    "posix_fadvise", "pread", "preadv", "pwrite", "removexattr", "sendfile", "set_blocking", "setsid", "setxattr", "statvfs",
+    "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_TMPFILE", "SEEK_DATA", "SEEK_HOLE",
+    "chown", "copy_file_range",
+    "fchmod", "fchown", "fork", "getegid", "geteuid", "getgid", "getuid", "getxattr", "killpg",
+    "listxattr", "mkfifo",
+    "posix_fadvise", "pread", "preadv", "pwrite", "removexattr", "sendfile", "set_blocking",
+    "setsid", "setxattr", "statvfs",
     "sysconf", "uname",
 )  # fmt: skip
 SIGNALS = (

@@ -150,10 +150,13 @@ READING.advance("verifying id", 10**6, 4 * 10**6)
         (RunProgress(step="verifying indexes"), ("verifying indexes", 0, None, True)),
         (READING, ("verifying id: 1.0 MB of 4.0 MB", 10**6, 4 * 10**6, True)),
         (RunProgress(files_done=1), ("1 file", 1, None, False)),
-        (RunProgress(files_done=100, total=(100_000, 0)), ("100 of 100,000 files", 100, 100_000, False)),
-        (RunProgress(True, (30, 3 * 10**9), 10, 10**9), ("10 of 30 files, 1.0 GB of 3.0 GB", 10**9, 3 * 10**9, True)),
+        (RunProgress(files_done=100, total=(100_000, 0)),
+            ("100 of 100,000 files", 100, 100_000, False)),
+        (RunProgress(True, (30, 3 * 10**9), 10, 10**9),
+            ("10 of 30 files, 1.0 GB of 3.0 GB", 10**9, 3 * 10**9, True)),
         (RunProgress(True, None, 10, 10**9), ("10 files, 1.0 GB", 10**9, None, True)),
-        (RunProgress(True, (30, 3 * 10**6), 29, 4 * 10**6), ("29 of 30 files, 4.0 MB of 4.0 MB", 4 * 10**6, 4 * 10**6, True)),
+        (RunProgress(True, (30, 3 * 10**6), 29, 4 * 10**6),
+            ("29 of 30 files, 4.0 MB of 4.0 MB", 4 * 10**6, 4 * 10**6, True)),
         (RunProgress(step="verifying \x1b[31m"), (r"verifying \x1b[31m", 0, None, True)),
     ])  # fmt: skip
 def test_what_is_done(numbers, line):

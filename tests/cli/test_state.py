@@ -258,10 +258,13 @@ def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
 
 @pytest.mark.slow
 @each("values", [
-        {"report": zlib.compress(text.encode())} for text in ("{}", "[", "[" * 100_000, '{"file": 1}', "7")
+        {"report": zlib.compress(text.encode())} for text in ("{}", "[", "[" * 100_000,
+            '{"file": 1}', "7")
     ] + [
-        {"report": None}, {"report": "{}"}, {"report": b"{}"}, {"report": zlib.compress(bytes(100 << 20))}, {"status": "perfect"},
-        {"status": None}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"exit_code": "0"}, {"request": ""}, {"version": "[]"}, {"version": 7},
+        {"report": None}, {"report": "{}"}, {"report": b"{}"},
+        {"report": zlib.compress(bytes(100 << 20))}, {"status": "perfect"},
+        {"status": None}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"exit_code": "0"},
+        {"request": ""}, {"version": "[]"}, {"version": 7},
         {"reason": b"x"},
     ])  # fmt: skip
 def test_a_forged_row_is_not_used(values: dict[str, object], open_names, capfd) -> None:

@@ -162,8 +162,10 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
     (tmp_path / "table" / "_delta_log" / f"{0:020d}.json").write_text("{}")
     data_file = Path(shutil.copy(tmp_path / "plain.parquet", tmp_path / "table"))
     calls = [
-        ["--help"], ["schema"], ["rule"], ["inspect", "plain.parquet"], ["add-filter", "plain.parquet", "-c", "id", "--in-place"],
-        ["probe", "plain.parquet", "id", "-5"], ["add-filter", str(data_file), "-c", "id", "--in-place"], *ROOTS, command,
+        ["--help"], ["schema"], ["rule"], ["inspect", "plain.parquet"],
+        ["add-filter", "plain.parquet", "-c", "id", "--in-place"],
+        ["probe", "plain.parquet", "id", "-5"],
+        ["add-filter", str(data_file), "-c", "id", "--in-place"], *ROOTS, command,
     ]  # fmt: skip
     program = [sys.executable, "-c", PROGRAM, json.dumps(calls), name]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -204,7 +206,8 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
 
 
 ROOMS = (
-    "advice", "bloom", "cli", "editing", "encryption", "faults", "file", "golden", "verbs", "parquet", "query_engines", "reports",
+    "advice", "bloom", "cli", "editing", "encryption", "faults", "file", "golden", "verbs",
+    "parquet", "query_engines", "reports",
     "rules", "running", "storage", "writers",
 )  # fmt: skip
 ABOUT_EXTENSIONS = (

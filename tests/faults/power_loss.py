@@ -358,7 +358,8 @@ class _Recorder:
 
 
 _CALLS = (
-    "open", "write", "pwrite", "copy_file_range", "ftruncate", "fsync", "fdatasync", "rename", "replace", "exchange", "link", "unlink",
+    "open", "write", "pwrite", "copy_file_range", "ftruncate", "fsync", "fdatasync", "rename",
+    "replace", "exchange", "link", "unlink",
 )  # fmt: skip
 
 

@@ -56,7 +56,8 @@ CRASHES = {"parquet-java": {"damaged/offset-after-file.parquet"}}
 """It reads at an offset behind the end of the file until the memory is full."""
 
 SUPPORTED = [
-    "types/int32.parquet", "types/int64.parquet", "types/string.parquet", "sizes/8192-bytes.parquet", "headers/without-length.parquet",
+    "types/int32.parquet", "types/int64.parquet", "types/string.parquet",
+    "sizes/8192-bytes.parquet", "headers/without-length.parquet",
     "places/backwards.parquet", "contents/folded.parquet",
 ]  # fmt: skip
 """Files that every reader answers without a defect."""

@@ -328,8 +328,10 @@ def lake(bucket, tmp_path) -> SmallLake:
         path = lake.write_file(tmp_path / f"{number}.parquet")
         bucket.put(f"lake/main/events/{number}.parquet", path.read_bytes())
         lake.insert(
-            "data_file", data_file_id=number, table_id=1, begin_snapshot=3, path=f"{number}.parquet", path_is_relative=True,
-            file_format="parquet", record_count=100, file_size_bytes=path.stat().st_size, footer_size=1,
+            "data_file", data_file_id=number, table_id=1, begin_snapshot=3,
+            path=f"{number}.parquet", path_is_relative=True,
+            file_format="parquet", record_count=100, file_size_bytes=path.stat().st_size,
+            footer_size=1,
         )  # fmt: skip
     return lake
 

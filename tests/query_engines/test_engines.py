@@ -106,8 +106,10 @@ class TestData:
             return data
 
         rows = [
-            {"on": ["flaot"]}, {"verdict": "maybe"}, {"verdict": "harm"}, {"verdict": "harm", "effect": "loses rows"},
-            {"verdict": "harm", "effect": "explodes", "fix": "run"}, {"fix": "run"}, {"until": "1.0"}, {"source": "a friend"},
+            {"on": ["flaot"]}, {"verdict": "maybe"}, {"verdict": "harm"},
+            {"verdict": "harm", "effect": "loses rows"},
+            {"verdict": "harm", "effect": "explodes", "fix": "run"}, {"fix": "run"},
+            {"until": "1.0"}, {"source": "a friend"},
             {"evidence": "hearsay"},
         ]  # fmt: skip
         twice = {"on": ["int32"], "verdict": "unused", "explanation": "No longer."}

@@ -177,7 +177,8 @@ def test_wrong_statistics_are_reported_and_the_filter_is_written(tmp_path, case,
         assert messages_of(report) == []
         return
     if use_dictionary and "null_count" in statistics and case != "nulls-only":
-        return  # pages that refer to a dictionary are not read, and where the nulls are decides on no value
+        # pages that refer to a dictionary are not read, and where the nulls are decides on no value
+        return
     (warning,) = messages_of(report)
     assert warning.startswith("column v, row group 0: its statistics are wrong (")
 

@@ -56,7 +56,8 @@ TYPES = {
 if int(pa.__version__.split(".")[0]) < 15:
     del TYPES["halffloat"]  # pyarrow 15 is the first that writes half floats
 WRITERS = (
-    {"use_dictionary": False}, {}, {"compression": "zstd"}, {"data_page_version": "2.0", "use_dictionary": False},
+    {"use_dictionary": False}, {}, {"compression": "zstd"},
+    {"data_page_version": "2.0", "use_dictionary": False},
     {"write_page_index": True},
 )  # fmt: skip
 ENGINES = ((), ("duckdb",), ("spark",), ("duckdb", "spark"), ("cudf", "clickhouse"), ("trino",))

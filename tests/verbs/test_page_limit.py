@@ -165,7 +165,8 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     number = CompressionCodec._NAMES_TO_VALUES[codec]
     encoded = bytes(8 * ROWS)
     if kind == "delta":
-        encoded = b"\x80\x01\x04\x64\x00\x00\x00\x00\x00\x00"  # 100 values: the first is 0, and so is every difference
+        # 100 values: the first is 0, and so is every difference
+        encoded = b"\x80\x01\x04\x64\x00\x00\x00\x00\x00\x00"
     pages = pages_of(
         kind,
         number,

@@ -365,7 +365,8 @@ def test_broken_files_are_unreadable(data: bytes) -> None:
 
 
 VALUE = {
-    "n": None, "b": True, "i": 1, "l": -1, "f": 0.5, "d": 0.25, "y": b"abc", "s": "text", "x": b"1234", "x2": b"5678", "e": "A",
+    "n": None, "b": True, "i": 1, "l": -1, "f": 0.5, "d": 0.25, "y": b"abc", "s": "text",
+    "x": b"1234", "x2": b"5678", "e": "A",
     "a": ["x", None], "m": {"k": "B"}, "u": {"k": 7},
 }  # fmt: skip
 

@@ -54,7 +54,8 @@ def test_containers_round_trip(indexes: dict[str, dict[str, bytes | None]]) -> N
 
 def test_the_bytes_of_a_container() -> None:
     expected = (
-        bytes.fromhex("00054e4ed01a35ae") + struct.pack(">iii", 1, 53, 1) + b"\0\1c" + struct.pack(">i", 1)
+        bytes.fromhex("00054e4ed01a35ae") + struct.pack(">iii", 1, 53,
+            1) + b"\0\1c" + struct.pack(">i", 1)
         + b"\0\x0cbloom-filter" + struct.pack(">ii", 53, 5) + struct.pack(">i", 0) + b"\0\0\0\1\7"
     )  # fmt: skip
     assert build_container({"c": {"bloom-filter": b"\0\0\0\1\7"}}) == expected
@@ -88,7 +89,8 @@ def test_what_is_unreadable() -> None:
             parse_container(data[:end])
         assert caught.value.place is not None
     for offset, value, message in (
-        (0, 1, "magic"), (8, 2, "version"), (12, -1, "head"), (12, 10**6, "head"), (16, -1, "columns"), (16, 2**31 - 1, "columns"),
+        (0, 1, "magic"), (8, 2, "version"), (12, -1, "head"), (12, 10**6, "head"),
+        (16, -1, "columns"), (16, 2**31 - 1, "columns"),
     ):  # fmt: skip
         damaged = bytearray(data)
         struct.pack_into(">i", damaged, offset, value)
@@ -184,7 +186,8 @@ def test_a_filter_comes_back_as_it_was(bits: bytes, k: int) -> None:
 
 def test_paimon_reads_the_bytes_of_k_as_signed() -> None:
     probes = {
-        0: 0, 1: 1, 127: 127, 128: 0, 133: 0, 255: 0, 256: 256, 257: 257, 383: 383, 384: 128, 0x8001: 0, 0x10080: 65408,
+        0: 0, 1: 1, 127: 127, 128: 0, 133: 0, 255: 0, 256: 256, 257: 257, 383: 383, 384: 128,
+        0x8001: 0, 0x10080: 65408,
     }  # fmt: skip
     assert {k: BloomFilter64(np.zeros(1, np.uint8), k).paimon_probes for k in probes} == probes
 

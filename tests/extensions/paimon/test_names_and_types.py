@@ -241,14 +241,17 @@ NESTED_WITHOUT_END: object = reduce(
 
 
 @each("parse, values, message", [
-    (parse_hex, ["00", "0002c3", "000100", "0004f09f9880", "0002c081", "0001ff", "0003e08080", "0001c3"], None),
-    (parse_data_type, [None, 3, {}, {"type": 3}, {"type": "MAP", "key": "STRING"}, {"type": "??"}, "", "(3)", {"type": "ROW"}], None),
+    (parse_hex, ["00", "0002c3", "000100", "0004f09f9880", "0002c081", "0001ff", "0003e08080",
+        "0001c3"], None),
+    (parse_data_type, [None, 3, {}, {"type": 3}, {"type": "MAP", "key": "STRING"}, {"type": "??"},
+        "", "(3)", {"type": "ROW"}], None),
     (parse_data_type, [NESTED_WITHOUT_END], "too deep"),
     (parse_fields, [[{"id": "1", "name": "a", "type": "INT"}]], None),
     (parse_memory_size, ["", "kb", "1.5 kb", "-1", "1 parsec", "9" * 30], None),
     (parse_int, ["00000000", "00000002", "01000000"], "does not have the 1 fields"),
     (parse_as, [DataType("DECIMAL", 39, 0), parse_type_text("DECIMAL(999999999, 2)")], "DECIMAL"),
-    (parse_as, [parse_type_text("DECIMAL(9, 999999999)"), DataType("ARRAY", value=DataType("INT"))], None),
+    (parse_as, [parse_type_text("DECIMAL(9, 999999999)"), DataType("ARRAY", value=DataType("INT"))],
+        None),
 ])  # fmt: skip
 def test_what_is_unreadable(
     parse: Callable[[Any], object], values: list[object], message: str | None

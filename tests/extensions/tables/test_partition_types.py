@@ -46,10 +46,14 @@ COLUMNS = {
 """A partition column of each type, with the values of two partitions."""
 
 PREDICATES = [
-    ("i", "i >= '9'", 2), ("i", "i between '9' and '11'", 2), ("i", "i < '9.5'", 1), ("i", "i = 'x'", None),
-    ("d", "d = '9.5'", 1), ("d", "d > 9", 2), ("day", "day > '2026-01-01'", 1), ("day", "day = 'today'", None),
-    ("ts", "ts >= '2026-01-01T00:00:00Z'", 2), ("ts", "ts < '2026-01-02T01:00:00+01:00'", 1), ("ts", "ts = 5", None),
-    ("local", "local >= '2026-01-01T00:00:00'", 2), ("flag", "flag = true", 1), ("flag", "flag = 1", None), ("flag", "flag = 'yes'", None),
+    ("i", "i >= '9'", 2), ("i", "i between '9' and '11'", 2), ("i", "i < '9.5'", 1),
+    ("i", "i = 'x'", None),
+    ("d", "d = '9.5'", 1), ("d", "d > 9", 2), ("day", "day > '2026-01-01'", 1),
+    ("day", "day = 'today'", None),
+    ("ts", "ts >= '2026-01-01T00:00:00Z'", 2), ("ts", "ts < '2026-01-02T01:00:00+01:00'", 1),
+    ("ts", "ts = 5", None),
+    ("local", "local >= '2026-01-01T00:00:00'", 2), ("flag", "flag = true", 1),
+    ("flag", "flag = 1", None), ("flag", "flag = 'yes'", None),
     ("raw", "raw = 'a'", 2), ("text", "text >= '9'", 1),
 ]  # fmt: skip
 
@@ -78,10 +82,13 @@ def test_predicates_of_a_delta_table(tmp_path, capsys, column, predicate, count)
 
 
 @each("column, value, count", [
-        ("i", "10", 1), ("i", "1e1", 1), ("i", "11", 0), ("i", "ten", None), ("d", "9.5", 1), ("day", "2026-01-02", 1), ("day", "2", None),
-        ("ts", "2026-01-01T01:00:00+01:00", 2), ("ts", "2026-01-01 00:00:00", 1), ("local", "2026-01-01 00:00", 1), ("flag", "TRUE", 1),
+        ("i", "10", 1), ("i", "1e1", 1), ("i", "11", 0), ("i", "ten", None), ("d", "9.5", 1),
+        ("day", "2026-01-02", 1), ("day", "2", None),
+        ("ts", "2026-01-01T01:00:00+01:00", 2), ("ts", "2026-01-01 00:00:00", 1),
+        ("local", "2026-01-01 00:00", 1), ("flag", "TRUE", 1),
         ("real", "0.50", 1), ("real", "0.1", 0),
-        ("flag", "1", None), ("raw", "b", 2), ("text", "10", 1), ("text", "10.0", 0), ("text", "null", 2),
+        ("flag", "1", None), ("raw", "b", 2), ("text", "10", 1), ("text", "10.0", 0),
+        ("text", "null", 2),
     ])  # fmt: skip
 def test_values_of_a_partition_column(tmp_path, capsys, column, value, count):
     code = run(["probe", make_table(tmp_path, column), column, value, "--format", "json"])

@@ -77,8 +77,10 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
         "upper_bounds",
     )
     file = DataFile.from_args(
-        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.ORC, partition=Record(), record_count=2,
-        file_size_in_bytes=path.stat().st_size, **{name: {} for name in names}, key_metadata=None, split_offsets=None, equality_ids=None,
+        content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.ORC,
+        partition=Record(), record_count=2,
+        file_size_in_bytes=path.stat().st_size, **{name: {} for name in names}, key_metadata=None,
+        split_offsets=None, equality_ids=None,
         sort_order_id=None,
     )  # fmt: skip
     file.spec_id = 0
@@ -172,8 +174,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
 
 @pytest.mark.slow
 @each("column, value, may_be_inlined", [
-        ("user_id", "5000", True), ("user_id", "6e3", True), ("user_id", "7000", False), ("user_id", "9999", False),
-        ("user_id", "0x10", True), ("note", "x", True), ("note", "none", True), ("note", "deleted", False), ("s.b", "b9999", True),
+        ("user_id", "5000", True), ("user_id", "6e3", True), ("user_id", "7000", False),
+        ("user_id", "9999", False),
+        ("user_id", "0x10", True), ("note", "x", True), ("note", "none", True),
+        ("note", "deleted", False), ("s.b", "b9999", True),
         ("tags", "q", True),
     ])  # fmt: skip
 def test_rows_that_a_ducklake_catalog_keeps(lake, capsys, column, value, may_be_inlined):

@@ -69,8 +69,10 @@ def test_the_actions_of_a_commit(tmp_path):
     for fields in removes:
         before = old[fields["path"]]
         assert fields | {"deletionTimestamp": 0} == {
-            "path": before["path"], "deletionTimestamp": 0, "dataChange": False, "extendedFileMetadata": True,
-            "partitionValues": before["partitionValues"], "size": before["size"], "stats": before["stats"],
+            "path": before["path"], "deletionTimestamp": 0, "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": before["partitionValues"], "size": before["size"],
+            "stats": before["stats"],
         }  # fmt: skip
     for fields in adds:
         before = old[fields["path"].replace("sbbf-run-1-", "")]
@@ -89,7 +91,8 @@ def one_file_table(
     (path / "d=a b").mkdir()
     (path / "d=a b" / "x.parquet").write_bytes(b"old")
     write_version(
-        path, 0, {"commitInfo": {"inCommitTimestamp": 9_999_999_999_999}}, protocol(features=["deletionVectors"], writer_only=features),
+        path, 0, {"commitInfo": {"inCommitTimestamp": 9_999_999_999_999}},
+        protocol(features=["deletionVectors"], writer_only=features),
         metadata(configuration), add("d=a%20b/x.parquet", **fields),
     )  # fmt: skip
     table = DeltaTable(str(path))
@@ -109,7 +112,8 @@ def replace_file(table: DeltaTable) -> dict[str, dict[str, object]]:
 
 
 def test_everything_that_the_log_has_of_a_file_is_carried(tmp_path):
-    fields = {"tags": {"a": "b", "n": None}, "deletionVector": VECTOR, "clusteringProvider": "liquid", "stats": '{"numRecords":1.0}',
+    fields = {"tags": {"a": "b", "n": None}, "deletionVector": VECTOR,
+        "clusteringProvider": "liquid", "stats": '{"numRecords":1.0}',
               "unknown": {"x": [1, 2.5, None]}}  # fmt: skip
     actions = replace_file(one_file_table(tmp_path, **fields))
     assert {name: actions["add"][name] for name in fields} == fields

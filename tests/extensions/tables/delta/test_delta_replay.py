@@ -168,10 +168,13 @@ def test_statistics_of_a_checkpoint_are_those_of_the_commits(conformance: Path, 
 
 
 def test_values_of_statistics_as_text():
-    types = {"d": pa.date32(), "t": pa.timestamp("us", "UTC"), "n": pa.timestamp("us"), "i": pa.timestamp("ns"), "c": pa.decimal128(38, 4),
-             "f": pa.float64(), "g": pa.float64(), "s": pa.string(), "none": pa.int64()}  # fmt: skip
+    types = {"d": pa.date32(), "t": pa.timestamp("us", "UTC"), "n": pa.timestamp("us"),
+        "i": pa.timestamp("ns"), "c": pa.decimal128(38, 4),
+             "f": pa.float64(), "g": pa.float64(), "s": pa.string(),
+             "none": pa.int64()}  # fmt: skip
     kind = pa.struct(list(types.items()))
-    value = {"d": -1, "t": 1_500, "n": 1_000_000, "i": 5_000_000, "c": Decimal("12345678901234567890.1200"), "f": float("nan"), "g": 0.1,
+    value = {"d": -1, "t": 1_500, "n": 1_000_000, "i": 5_000_000,
+        "c": Decimal("12345678901234567890.1200"), "f": float("nan"), "g": 0.1,
              "s": 'é"\n', "none": None}  # fmt: skip
     text = statistics_text(
         pa.scalar(
@@ -198,11 +201,13 @@ NESTED_FIELDS = [
     field("name", "string", "p1", 1),
     field(
         "list",
-        {"type": "array", "elementType": {"type": "struct", "fields": [field("inner", "long", "p3", 3)]}, "containsNull": True},
+        {"type": "array", "elementType": {"type": "struct",
+            "fields": [field("inner", "long", "p3", 3)]}, "containsNull": True},
         "p2",
         2,
     ),
-    field("map", {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}, "p4", 4,
+    field("map", {"type": "map", "keyType": "string", "valueType": "long",
+        "valueContainsNull": True}, "p4", 4,
           **{"delta.columnMapping.nested.ids": {"p4.key": 5, "p4.value": 6}}),
     field("day", "date", "p7", 7),
 ]  # fmt: skip
@@ -236,9 +241,12 @@ def test_columns_have_the_names_that_users_know(tmp_path, mode):
 
 
 @each("arguments, message", [
-    ({"features": ["catalogManaged"]}, "catalogManaged"), ({"features": ["redirectReaderWriter-preview"]}, "redirectReaderWriter-preview"),
-    ({"writer_only": ["coordinatedCommits-preview"]}, "coordinatedCommits-preview"), ({"writer_only": ["collations"]}, "collations"),
-    ({"writer_only": ["somethingNew"]}, "somethingNew"), ({"reader": 1, "writer": 8}, "writer version 8"),
+    ({"features": ["catalogManaged"]}, "catalogManaged"),
+    ({"features": ["redirectReaderWriter-preview"]}, "redirectReaderWriter-preview"),
+    ({"writer_only": ["coordinatedCommits-preview"]}, "coordinatedCommits-preview"),
+    ({"writer_only": ["collations"]}, "collations"),
+    ({"writer_only": ["somethingNew"]}, "somethingNew"),
+    ({"reader": 1, "writer": 8}, "writer version 8"),
 ])  # fmt: skip
 def test_what_is_not_supported_is_refused_by_its_name(tmp_path, arguments, message):
     write_version(tmp_path, 0, protocol(**arguments), metadata(), add("x"))
@@ -317,25 +325,38 @@ HOSTILE_LINES = {
     "a size that is a text": (add("x", size="3"), "size must be of type int"),
     "a size below 0": (add("x", size=-1), "size is outside its range"),
     "a size of 65 bits": (add("x", size=1 << 64), "size is outside its range"),
-    "partition values that are a list": (add("x", partitionValues=["a"]), "partitionValues must be of type dict"),
-    "partition values that are numbers": (add("x", partitionValues={"a": 1}), "partitionValues is not a map of texts"),
-    "a deletion vector without a path": (add("x", deletionVector={"storageType": "u"}), "pathOrInlineDv is missing"),
+    "partition values that are a list": (add("x", partitionValues=["a"]),
+        "partitionValues must be of type dict"),
+    "partition values that are numbers": (add("x", partitionValues={"a": 1}),
+        "partitionValues is not a map of texts"),
+    "a deletion vector without a path": (add("x", deletionVector={"storageType": "u"}),
+        "pathOrInlineDv is missing"),
     "a deletion vector with a text as offset": (
-        add("x", deletionVector={"storageType": "u", "pathOrInlineDv": "x", "offset": "1"}), "offset must be of type int"),
+        add("x", deletionVector={"storageType": "u", "pathOrInlineDv": "x", "offset": "1"}),
+        "offset must be of type int"),
     "a removal without a path": (remove(None), "path is missing"),
     "no schema": ({"metaData": {}}, "schemaString is missing"),
-    "a schema that is not JSON": ({"metaData": {"schemaString": "{"}}, "the schema is not valid JSON"),
-    "a schema without fields": ({"metaData": {"schemaString": '{"type":"struct"}'}}, "fields is missing"),
+    "a schema that is not JSON": ({"metaData": {"schemaString": "{"}},
+        "the schema is not valid JSON"),
+    "a schema without fields": ({"metaData": {"schemaString": '{"type":"struct"}'}},
+        "fields is missing"),
     "a field that is a text": (with_fields('["a"]'), "must be objects"),
-    "an unknown type": (with_fields('[{"name":"a","type":{"type":"tree"}}]'), "unknown type 'tree'"),
-    "types nested too deep": (with_fields(f'[{{"name":"a","type":{NESTED}}}]'), "nested|not valid JSON"),
-    "an unknown mode": (metadata({"delta.columnMapping.mode": "guess"}), "delta.columnMapping.mode"),
+    "an unknown type": (with_fields('[{"name":"a","type":{"type":"tree"}}]'),
+        "unknown type 'tree'"),
+    "types nested too deep": (with_fields(f'[{{"name":"a","type":{NESTED}}}]'),
+        "nested|not valid JSON"),
+    "an unknown mode": (metadata({"delta.columnMapping.mode": "guess"}),
+        "delta.columnMapping.mode"),
     "a physical name that is a number": (
         metadata({"delta.columnMapping.mode": "name"},
-                 [{"name": "a", "type": "long", "metadata": {"delta.columnMapping.physicalName": 3}}]), "physicalName must be of type str"),
+                 [{"name": "a", "type": "long",
+                     "metadata": {"delta.columnMapping.physicalName": 3}}]),
+                     "physicalName must be of type str"),
     "partition columns that are a text": ({"metaData": metadata()["metaData"] | {"partitionColumns": "a"}}, "partitionColumns"),
-    "a protocol without a version": ({"protocol": {"minReaderVersion": 1}}, "minWriterVersion is missing"),
-    "a protocol with a large version": ({"protocol": {"minReaderVersion": 10**4000, "minWriterVersion": 7}}, "reader version 1000"),
+    "a protocol without a version": ({"protocol": {"minReaderVersion": 1}},
+        "minWriterVersion is missing"),
+    "a protocol with a large version": ({"protocol": {"minReaderVersion": 10**4000,
+        "minWriterVersion": 7}}, "reader version 1000"),
 }  # fmt: skip
 
 

@@ -83,8 +83,10 @@ def test_files_are_replaced_in_one_snapshot(catalog, table):
         sum(os.path.getsize(path) for path in paths)
         for paths in zip(*((copy.old_path, copy.new_path) for copy in copies), strict=True)
     ]
-    assert {name: summary[name] for name in ("added-records", "deleted-records", "total-records", "total-data-files")} == {
-        "added-records": "200", "deleted-records": "200", "total-records": "200", "total-data-files": "2",
+    assert {name: summary[name] for name in ("added-records", "deleted-records", "total-records",
+        "total-data-files")} == {
+        "added-records": "200", "deleted-records": "200", "total-records": "200",
+        "total-data-files": "2",
     }  # fmt: skip
     assert [
         int(summary[name])
@@ -107,7 +109,8 @@ def test_entries_keep_everything_but_path_and_size(catalog, table):
     assert (deletion.status, addition.status, untouched[0].status) == (2, 1, 1)
     assert addition.path == f"file://{copy.new_path}"
     assert (deletion.path, deletion.sequence_number, deletion.file_sequence_number) == (
-        f"file://{first.path}", before[deletion.path].sequence_number, before[deletion.path].sequence_number,
+        f"file://{first.path}", before[deletion.path].sequence_number,
+        before[deletion.path].sequence_number,
     )  # fmt: skip
     assert (addition.record["sequence_number"], addition.record["file_sequence_number"]) == (
         deletion.sequence_number,

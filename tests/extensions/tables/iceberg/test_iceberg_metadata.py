@@ -55,13 +55,15 @@ NESTED = {
     "type": "struct",
     "fields": [
         {"id": 1, "name": "id", "required": True, "type": "long"},
-        {"id": 2, "name": "tags", "required": False, "type": {"type": "list", "element-id": 3, "element": "string"}},
+        {"id": 2, "name": "tags", "required": False,
+            "type": {"type": "list", "element-id": 3, "element": "string"}},
         {
             "id": 4,
             "name": "m",
             "required": False,
             "type": {"type": "map", "key-id": 5, "key": "string", "value-id": 6, "value": {
-                "type": "struct", "fields": [{"id": 7, "name": "x.y", "required": False, "type": "decimal(9, 2)"}],
+                "type": "struct", "fields": [{"id": 7, "name": "x.y", "required": False,
+                    "type": "decimal(9, 2)"}],
             }},
         },
     ],
@@ -81,7 +83,8 @@ def test_columns_have_paths_without_scaffolding():
     names = build_column_names(NESTED, {"schema.name-mapping.default": json.dumps(mapping)})
     assert names.by_id == {1: ("id",), 3: ("tags",), 5: ("m", "key"), 7: ("m", "value", "x.y")}
     assert names.by_path == {
-        ("id",): ("id",), ("old_id",): ("id",), ("t",): ("tags",), ("m", "key"): ("m", "key"), ("m", "value", "xy"): ("m", "value", "x.y"),
+        ("id",): ("id",), ("old_id",): ("id",), ("t",): ("tags",), ("m", "key"): ("m", "key"),
+        ("m", "value", "xy"): ("m", "value", "x.y"),
     }  # fmt: skip
 
 
@@ -92,7 +95,9 @@ def test_a_field_of_a_struct_may_be_called_element():
     }
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "s", "required": False, "type": struct},
-        {"id": 4, "name": "l", "required": False, "type": {"type": "list", "element-id": 5, "element-required": False, "element": "long"}},
+        {"id": 4, "name": "l", "required": False,
+            "type": {"type": "list", "element-id": 5, "element-required": False,
+                "element": "long"}},
     ]}  # fmt: skip
     mapping = [
         {"field-id": at, "names": [name], "fields": [{"field-id": at + 2, "names": ["element"]}]}
@@ -191,12 +196,15 @@ def test_a_table_of_format_1_that_became_format_2():
     files are 0."""
     header = header_of(
         "manifest_file",
-        [("manifest_path", 500, "string"), ("manifest_length", 501, "long"), ("partition_spec_id", 502, "int"),
-         ("added_snapshot_id", 503, ["null", "long"]), ("added_data_files_count", 504, ["null", "int"]), ("new", 9999, "string")],
+        [("manifest_path", 500, "string"), ("manifest_length", 501, "long"),
+            ("partition_spec_id", 502, "int"),
+         ("added_snapshot_id", 503, ["null", "long"]),
+         ("added_data_files_count", 504, ["null", "int"]), ("new", 9999, "string")],
     )  # fmt: skip
     records = [
         {
-            "manifest_path": "/m", "manifest_length": 5, "partition_spec_id": 0, "added_snapshot_id": 7,
+            "manifest_path": "/m", "manifest_length": 5, "partition_spec_id": 0,
+            "added_snapshot_id": 7,
             "added_data_files_count": 1, "new": "x",
         },
     ]  # fmt: skip
@@ -213,11 +221,15 @@ def test_a_table_of_format_1_that_became_format_2():
 
     data_file = {
         "type": "record", "name": "r2", "fields": [
-            {"name": "file_path", "field-id": 100, "type": "string"}, {"name": "file_format", "field-id": 101, "type": "string"},
-            {"name": "partition", "field-id": 102, "type": {"type": "record", "name": "r102", "fields": []}},
-            {"name": "record_count", "field-id": 103, "type": "long"}, {"name": "file_size_in_bytes", "field-id": 104, "type": "long"},
+            {"name": "file_path", "field-id": 100, "type": "string"},
+            {"name": "file_format", "field-id": 101, "type": "string"},
+            {"name": "partition", "field-id": 102,
+                "type": {"type": "record", "name": "r102", "fields": []}},
+            {"name": "record_count", "field-id": 103, "type": "long"},
+            {"name": "file_size_in_bytes", "field-id": 104, "type": "long"},
             {"name": "block_size_in_bytes", "field-id": 105, "type": "long"},
-            {"name": "split_offsets", "field-id": 132, "type": ["null", {"type": "array", "items": "long"}]},
+            {"name": "split_offsets", "field-id": 132,
+                "type": ["null", {"type": "array", "items": "long"}]},
         ],
     }  # fmt: skip
     header = header_of(
@@ -225,7 +237,8 @@ def test_a_table_of_format_1_that_became_format_2():
         [("status", 0, "int"), ("snapshot_id", 1, ["null", "long"]), ("data_file", 2, data_file)],
     )
     stored = {
-        "file_path": "/f", "file_format": "parquet", "partition": {}, "record_count": 3, "file_size_in_bytes": 4,
+        "file_path": "/f", "file_format": "parquet", "partition": {}, "record_count": 3,
+        "file_size_in_bytes": 4,
         "block_size_in_bytes": 64, "split_offsets": [4],
     }  # fmt: skip
     manifest = parse_manifest(
@@ -247,7 +260,8 @@ def test_a_table_of_format_1_that_became_format_2():
     existing, deletion, addition = parse_manifest(
         data, ManifestFile("/m2", 0, 0, 2, 8, 100, False, {})
     ).entries()
-    assert [(each.status, each.sequence_number, each.file_sequence_number) for each in (existing, deletion, addition)] == [
+    assert [(each.status, each.sequence_number, each.file_sequence_number) for each in (existing,
+        deletion, addition)] == [
         (0, 0, 0), (2, 0, 0), (1, 0, 2),
     ]  # fmt: skip
     assert [each.first_row_id for each in (existing, deletion, addition)] == [100, None, 103]
@@ -261,8 +275,10 @@ def test_a_table_of_format_1_that_became_format_2():
 
 
 METADATA = {
-    "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t", "last-sequence-number": 3,
-    "last-updated-ms": 9_000, "schemas": [{"schema-id": 0, **NESTED}], "current-schema-id": 0, "partition-specs": [], "next-row-id": 50,
+    "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t",
+    "last-sequence-number": 3,
+    "last-updated-ms": 9_000, "schemas": [{"schema-id": 0, **NESTED}], "current-schema-id": 0,
+    "partition-specs": [], "next-row-id": 50,
     "current-snapshot-id": -1, "unknown": [1],
 }  # fmt: skip
 
