@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PROGRAM = Path(sys.executable).with_name("sbbf")
 # Up to what ends a command in a shell, but for quoted text.
 CALL = re.compile(
-    r"""(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf (?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""",
+    r"(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf "
+    r"""(?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""",
     re.MULTILINE,
 )
 

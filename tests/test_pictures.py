@@ -51,15 +51,19 @@ THEME = TerminalTheme(
 )
 """Dark colours on a light background, to which each has a contrast of at least 4.5."""
 # rich's own format loads a font from another server, and has no text for a screen reader.
-FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" \
+xmlns="http://www.w3.org/2000/svg" role="img">
 <title>TITLE</title>
 <style>
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px; }}
+.{unique_id}-matrix {{ \
+font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; \
+font-size: {char_height}px; }}
 .{unique_id}-title {{ font-family: sans-serif; font-size: 18px; font-weight: bold; }}
 {styles}
 </style>
 <defs>
-<clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>
+<clipPath id="{unique_id}-clip-terminal">\
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>
 {lines}
 </defs>
 {chrome}

@@ -1,6 +1,7 @@
 """Print all figures of speed in one run, each beside its target, as a table or as JSON.
 
-    python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
+    python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0]
+        [--only NAME ...] [--folder DIR]
 
 Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01`
 tries it out. `bench_kernel.py` and `bench_files.py` describe what is measured and how;

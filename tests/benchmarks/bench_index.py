@@ -25,7 +25,8 @@ glob, table, key = sys.argv[1:]
 if key:
     print(duckdb.sql(f"SELECT DISTINCT file FROM '{table}' WHERE v = {key}").fetchall())
 else:
-    duckdb.sql(f"COPY (SELECT v, filename AS file FROM read_parquet('{glob}', filename = true) ORDER BY v) TO '{table}' (FORMAT parquet)")
+    files = f"SELECT v, filename AS file FROM read_parquet('{glob}', filename = true) ORDER BY v"
+    duckdb.sql(f"COPY ({files}) TO '{table}' (FORMAT parquet)")
 """
 """A table of each value and its file, made by hand, and a query of it."""
 

@@ -1,7 +1,8 @@
 """What many small files cost, and one large file of many row groups, by the local runner and by
 Spark. Linux; run by hand.
 
-    python tests/benchmarks/bench_runners.py [--scale 1] [--json] [--runners local-1 spark-local-2 ...]
+    python tests/benchmarks/bench_runners.py [--scale 1] [--json]
+        [--runners local-1 spark-local-2 ...]
 
 At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes
 fewer files, and smaller row groups. Every figure of a runner is of a whole process of `sbbf
@@ -148,7 +149,8 @@ from sbbf_tool.spark.session import session
 
 spark = session("local[1]")
 with quiet_about_pandas():
-    frame = spark.range({_TASKS}, numPartitions={_TASKS}).mapInArrow(lambda batches: batches, "id long")
+    ids = spark.range({_TASKS}, numPartitions={_TASKS})
+    frame = ids.mapInArrow(lambda batches: batches, "id long")
     frame.limit(1).collect()
     started = time.monotonic()
     frame.write.format("noop").mode("overwrite").save()

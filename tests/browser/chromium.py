@@ -58,7 +58,8 @@ axe.run(document, {resultTypes: ['violations']}).then(
 # mark.
 _FIND_OVERFLOW = """
 const found = [], root = document.documentElement
-if (root.scrollWidth > root.clientWidth) found.push(`the page is ${root.scrollWidth} px wide, the window ${root.clientWidth} px`)
+if (root.scrollWidth > root.clientWidth)
+  found.push(`the page is ${root.scrollWidth} px wide, the window ${root.clientWidth} px`)
 const scrolls = element => {
   for (let at = element.parentElement; at && at !== document.body; at = at.parentElement)
     if (['auto', 'scroll'].includes(getComputedStyle(at).overflowX)) return true
@@ -66,12 +67,15 @@ const scrolls = element => {
 }
 for (const element of document.body.querySelectorAll('*')) {
   const box = element.getBoundingClientRect(), style = getComputedStyle(element)
-  if (!box.width || !box.height || style.visibility === 'hidden' || element.closest('[hidden]')) continue
+  if (!box.width || !box.height || style.visibility === 'hidden') continue
+  if (element.closest('[hidden]')) continue
   if (box.width <= 1 && box.height <= 1) continue  // for screen readers only
   const name = `<${element.tagName.toLowerCase()} class="${element.getAttribute('class') ?? ''}">`
   if ((box.right > root.clientWidth + 1 || box.left < -1) && !scrolls(element))
-    found.push(`${name} is outside the window: ${Math.round(box.left)} to ${Math.round(box.right)} px of ${root.clientWidth}`)
-  if (element.scrollWidth > element.clientWidth + 1 && style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis')
+    found.push(`${name} is outside the window: ${Math.round(box.left)} to ` +
+      `${Math.round(box.right)} px of ${root.clientWidth}`)
+  const isCut = style.overflowX === 'hidden' && style.textOverflow !== 'ellipsis'
+  if (isCut && element.scrollWidth > element.clientWidth + 1)
     found.push(`${name} cuts its content: ${element.scrollWidth} px in ${element.clientWidth}`)
 }
 return found.slice(0, 20)
@@ -83,11 +87,13 @@ _FIND_UNTITLED = """
 const found = []
 for (const picture of document.querySelectorAll('svg')) {
   if (picture.closest('[hidden]') || picture.getAttribute('aria-hidden') === 'true') continue
-  if (!picture.getAttribute('aria-label') && !picture.getAttribute('aria-labelledby') && !picture.querySelector(':scope > title'))
+  const label = picture.getAttribute('aria-label') || picture.getAttribute('aria-labelledby')
+  if (!label && !picture.querySelector(':scope > title'))
     found.push(`a picture has no name: ${picture.outerHTML.slice(0, 120)}`)
   for (const mark of picture.querySelectorAll('.mark, [data-mark]')) {
     const titled = mark.closest('svg :is(g, rect, circle, path, polyline, line, a):has(> title)')
-    if (!titled?.querySelector(':scope > title').textContent.trim()) found.push(`a mark has no title: ${mark.outerHTML.slice(0, 120)}`)
+    if (!titled?.querySelector(':scope > title').textContent.trim())
+      found.push(`a mark has no title: ${mark.outerHTML.slice(0, 120)}`)
   }
 }
 return found.slice(0, 20)

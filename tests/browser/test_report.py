@@ -81,7 +81,8 @@ def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:
 def test_a_report_in_a_notebook(browser: Browser, page: Path) -> None:
     report = sbbf_tool.inspect(FIXTURES / "duckdb-filters.parquet")
     explanation = sbbf_tool.explain(FIXTURES / "duckdb-filters.parquet", "id", "5")
-    body = f"<main><h1>Notebook</h1><h2>Reports</h2>{report._repr_html_()}{explanation._repr_html_()}</main>"
+    reports = report._repr_html_() + explanation._repr_html_()
+    body = f"<main><h1>Notebook</h1><h2>Reports</h2>{reports}</main>"
     head = '<meta charset="utf-8"><title>Notebook</title><link rel="icon" href="data:,">'
     page.write_text(f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>')
     problems = [line for line in browser.check_page(page) if "overflow" not in line]

@@ -87,7 +87,8 @@ PROGRAM = """if True:
         err.seek(0)
         seen = os.read(reading, 100).decode()
         os.close(reading)
-        print(json.dumps(["reached" in seen, os.waitstatus_to_exitcode(status), err.read().decode()]))
+        code = os.waitstatus_to_exitcode(status)
+        print(json.dumps(["reached" in seen, code, err.read().decode()]))
 """
 
 

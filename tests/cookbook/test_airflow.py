@@ -23,7 +23,8 @@ from airflow.dag_processing.dagbag import DagBag
 
 bag = DagBag(sys.argv[1])
 assert bag.import_errors == {}, bag.import_errors
-run = bag.dags["bloom_filters"].test(logical_date=datetime.fromisoformat(sys.argv[2]).replace(tzinfo=timezone.utc))
+day = datetime.fromisoformat(sys.argv[2]).replace(tzinfo=timezone.utc)
+run = bag.dags["bloom_filters"].test(logical_date=day)
 states = {task.task_id: task.state for task in run.get_task_instances()}
 print("result:", json.dumps([run.state, states]))
 """

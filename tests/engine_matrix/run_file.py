@@ -17,13 +17,16 @@ from sbbf_tool.query_engines.terms import CANNOT_COMPARE, PREDICATES
 RUNS = Path(sbbf_tool.query_engines.__file__).with_name("runs.toml")
 _WIDTH = 140
 _HEADER = """\
-# What releases of query engines do with Bloom filters: written by tests/engine_matrix/run.py, not by hand.
+# What releases of query engines do with Bloom filters: written by tests/engine_matrix/run.py,
+# not by hand.
 #
 # questions       A hash of the files and conditions that were run.
 # families        The ids, in engines.toml, of the families of columns that were run.
-# [[runs]]        Releases of an engine, from the oldest on, that do the same: version, package and day of the run.
-# [[runs.on]]     What they do in queries with these predicates, by families: used, loses rows, fails, or cannot compare (they have no such
-#                 comparison, or cannot read the type). They use no filter on the other families. They have no predicate that is missing.
+# [[runs]]        Releases of an engine, from the oldest on, that do the same: version, package and
+#                 day of the run.
+# [[runs.on]]     What they do in queries with these predicates, by families: used, loses rows,
+#                 fails, or cannot compare (they have no such comparison, or cannot read the type).
+#                 They use no filter on the other families. They have no predicate that is missing.
 """
 
 

@@ -61,7 +61,8 @@ class Toys(Table):
         self.name, self.location = name, name.removeprefix("toy:")
 
     def live_files(self):
-        return [LiveFile(os.path.join(self.location, name), None) for name in sorted(os.listdir(self.location))]
+        names = sorted(os.listdir(self.location))
+        return [LiveFile(os.path.join(self.location, name), None) for name in names]
 
     def ensure_changeable(self, *, conditional_put=False): ...
     def copy_path(self, file, name): ...

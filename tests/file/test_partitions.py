@@ -10,7 +10,10 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.partitions import Predicate, doubtful_keys, partition_values
 from support.tables import each
 
-PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
+PATH = (
+    "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/"
+    "none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
+)
 
 
 def test_folders_are_columns_and_the_file_is_none():

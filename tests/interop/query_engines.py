@@ -2,7 +2,8 @@
 they read.
 
     answers(path, questions)     for each question the sorted `n` of the rows that satisfy it
-    scan(path, question)         the number of row groups that DuckDB or DataFusion decoded: `Scan(read, total)`
+    scan(path, question)         the number of row groups that DuckDB or DataFusion decoded, as
+                                 `Scan(read, total)`
 
 A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains"
 for lists, the value under a key for maps. Values are text, and are cast to the type that the engine

@@ -33,7 +33,9 @@ pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 MASTER_KEYS = {"kf": b"0123456789012345", "k1": b"12345678901234501234567890123450"}
 KEYS = {"keys": MASTER_KEYS}
 READ = {
-    "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
+    "parquet.crypto.factory.class": (
+        "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+    ),
     "parquet.encryption.kms.client.class": "MemoryKms",
     **{
         f"sbbf.test.master.key.{name}": base64.b64encode(key).decode()

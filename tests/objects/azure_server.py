@@ -145,7 +145,8 @@ class Container:
         """Send a request that is not counted, straight to the server."""
         import requests
 
-        url = f"{self.proxy.upstream}/{ACCOUNT}/{self.name}/{quote(key, safe='/~')}?{urlencode(query or {})}&{account_signature()}"
+        blob = f"{ACCOUNT}/{self.name}/{quote(key, safe='/~')}"
+        url = f"{self.proxy.upstream}/{blob}?{urlencode(query or {})}&{account_signature()}"
         answer = requests.request(
             method,
             url,

@@ -63,8 +63,8 @@ STRANGERS: dict[str, Callable[[str], Answer]] = {
     "key without a name": always(200, LIST % b"<Contents><Size>3</Size></Contents>"),
     "same page for ever": always(
         200,
-        LIST
-        % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>",
+        LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+        b"<Contents><Key>a</Key></Contents>",
     ),
     "truth that is none": always(
         200, LIST % b"<IsTruncated>perhaps</IsTruncated><KeyCount>several</KeyCount>"
@@ -344,7 +344,10 @@ BLOB = (
 OBJECTS = (
     LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>%s"
 )
-OBJECT = b"<Contents><Key>%s</Key><LastModified>2025-01-01T00:00:00Z</LastModified><ETag>tag</ETag><Size>100</Size></Contents>"
+OBJECT = (
+    b"<Contents><Key>%s</Key><LastModified>2025-01-01T00:00:00Z</LastModified>"
+    b"<ETag>tag</ETag><Size>100</Size></Contents>"
+)
 
 
 @each(

@@ -106,7 +106,8 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
     [
         (
             "quux",
-            r"no column 'quux'; the columns of the file are a\.x, a\.y, twice#1, twice#2, ID, user_id$",
+            r"no column 'quux'; the columns of the file are "
+            r"a\.x, a\.y, twice#1, twice#2, ID, user_id$",
         ),
         ("id", r"no column 'id'; did you mean ID"),
         ("usr_id", r"no column 'usr_id'; did you mean user_id"),

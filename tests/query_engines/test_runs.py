@@ -273,7 +273,8 @@ class TestReleases:
             ),
             (
                 "delta-rs-1.0",
-                "the versions of delta-rs are not those of DataFusion; name a version of datafusion",
+                "the versions of delta-rs are not those of DataFusion; "
+                "name a version of datafusion",
             ),
             (
                 "chdb-1.0",

@@ -154,7 +154,8 @@ def commands_of_the_page() -> list[Command]:
         re.MULTILINE,
     )
     pattern = re.compile(
-        r'--rm -v "\$PWD:/data(?P<read_only>:ro)?" (?P<user>--user "\$\(id -u\):\$\(id -g\)" )?sbbf (?P<words>.*)'
+        r'--rm -v "\$PWD:/data(?P<read_only>:ro)?" (?P<user>--user "\$\(id -u\):\$\(id -g\)" )?'
+        r"sbbf (?P<words>.*)"
     )
     matches = [pattern.fullmatch(line) for line in lines]
     return [

@@ -86,11 +86,13 @@ from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
 count, blocks = int(sys.argv[1]), sys.argv[2]
 spark = session("local[2]", {{"spark.local.dir": blocks, "spark.sql.warehouse.dir": blocks}})
-names = spark.range(count).selectExpr("concat('/lake/', lpad(id, 10, '0'), '-0123456789abcdef.snappy.parquet') as path", "id as bytes")
+name = "concat('/lake/', lpad(id, 10, '0'), '-0123456789abcdef.snappy.parquet') as path"
+names = spark.range(count).selectExpr(name, "id as bytes")
 files = pipeline.discover(spark, names)
 bundles = Listing.of(files).bundle()
 bundled = bundles.selectExpr("sum(size(units))").collect()[0][0]
-print(json.dumps([bundles.rdd.getNumPartitions(), bundled, sum(1 for _ in rows_of(files, ListedFile))]))
+listed = sum(1 for _ in rows_of(files, ListedFile))
+print(json.dumps([bundles.rdd.getNumPartitions(), bundled, listed]))
 {_PEAK}spark.stop()
 """
 

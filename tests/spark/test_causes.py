@@ -42,7 +42,8 @@ OF_TASK = """\
 An error occurred while calling o144.getResult.
 : org.apache.spark.SparkException: Exception thrown in awaitResult:
 \tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
-Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 times, most recent failure: \
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: \
+Task 0 in stage 2.0 failed 4 times, most recent failure: \
 Lost task 0.3 in stage 2.0 (TID 19) (127.0.0.1 executor 3): {reason}
 Driver stacktrace:
 \tat org.apache.spark.scheduler.DAGScheduler.$anonfun$abortStage$3(DAGScheduler.scala:4568)

@@ -253,7 +253,8 @@ def test_sql_reads_the_format_as_a_view(spark, read, lake):
     ):
         with pytest.raises(
             PySparkException,
-            match=r"a table of a catalog cannot use sbbf.*; use CREATE TEMPORARY VIEW name USING sbbf",
+            match=r"a table of a catalog cannot use sbbf.*; "
+            r"use CREATE TEMPORARY VIEW name USING sbbf",
         ):
             spark.sql(statement)
 

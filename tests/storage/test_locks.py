@@ -37,7 +37,9 @@ int flock(int fd, int operation) {
     int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
     if (!real) real = (int (*)(int, int))dlsym(RTLD_NEXT, "flock");
     if (answer) { errno = atoi(answer); return -1; }
-    if (((operation & LOCK_EX) && mode == O_RDONLY) || ((operation & LOCK_SH) && mode == O_WRONLY)) { errno = EBADF; return -1; }
+    int unwritable = (operation & LOCK_EX) && mode == O_RDONLY;
+    int unreadable = (operation & LOCK_SH) && mode == O_WRONLY;
+    if (unwritable || unreadable) { errno = EBADF; return -1; }
     return real(fd, operation);
 }
 

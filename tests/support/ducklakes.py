@@ -99,29 +99,44 @@ def fill(name: str, column: str, run: str = "sbbf-test-0") -> Commit:
 
 
 SCHEMA = """
-create table ducklake_metadata(key varchar not null, value varchar not null, scope varchar, scope_id bigint);
-create table ducklake_snapshot(snapshot_id bigint primary key, snapshot_time timestamptz, schema_version bigint, next_catalog_id bigint,
+create table ducklake_metadata(key varchar not null, value varchar not null, scope varchar,
+  scope_id bigint);
+create table ducklake_snapshot(snapshot_id bigint primary key, snapshot_time timestamptz,
+  schema_version bigint, next_catalog_id bigint,
   next_file_id bigint);
-create table ducklake_schema(schema_id bigint primary key, schema_uuid varchar, begin_snapshot bigint, end_snapshot bigint,
+create table ducklake_schema(schema_id bigint primary key, schema_uuid varchar,
+  begin_snapshot bigint, end_snapshot bigint,
   schema_name varchar, path varchar, path_is_relative boolean);
-create table ducklake_table(table_id bigint, table_uuid varchar, begin_snapshot bigint, end_snapshot bigint, schema_id bigint,
+create table ducklake_table(table_id bigint, table_uuid varchar, begin_snapshot bigint,
+  end_snapshot bigint, schema_id bigint,
   table_name varchar, path varchar, path_is_relative boolean);
-create table ducklake_data_file(data_file_id bigint primary key, table_id bigint, begin_snapshot bigint, end_snapshot bigint,
-  file_order bigint, path varchar, path_is_relative boolean, file_format varchar, record_count bigint, file_size_bytes bigint,
-  footer_size bigint, row_id_start bigint, partition_id bigint, encryption_key varchar, mapping_id bigint, partial_max bigint);
-create table ducklake_delete_file(delete_file_id bigint primary key, table_id bigint, begin_snapshot bigint, end_snapshot bigint,
-  data_file_id bigint, path varchar, path_is_relative boolean, format varchar, delete_count bigint, file_size_bytes bigint,
+create table ducklake_data_file(data_file_id bigint primary key, table_id bigint,
+  begin_snapshot bigint, end_snapshot bigint,
+  file_order bigint, path varchar, path_is_relative boolean, file_format varchar,
+  record_count bigint, file_size_bytes bigint,
+  footer_size bigint, row_id_start bigint, partition_id bigint, encryption_key varchar,
+  mapping_id bigint, partial_max bigint);
+create table ducklake_delete_file(delete_file_id bigint primary key, table_id bigint,
+  begin_snapshot bigint, end_snapshot bigint,
+  data_file_id bigint, path varchar, path_is_relative boolean, format varchar, delete_count bigint,
+  file_size_bytes bigint,
   footer_size bigint, encryption_key varchar, partial_max bigint);
-create table ducklake_column(column_id bigint, begin_snapshot bigint, end_snapshot bigint, table_id bigint, column_order bigint,
-  column_name varchar, column_type varchar, initial_default varchar, default_value varchar, nulls_allowed boolean, parent_column bigint,
+create table ducklake_column(column_id bigint, begin_snapshot bigint, end_snapshot bigint,
+  table_id bigint, column_order bigint,
+  column_name varchar, column_type varchar, initial_default varchar, default_value varchar,
+  nulls_allowed boolean, parent_column bigint,
   default_value_type varchar, default_value_dialect varchar);
-create table ducklake_partition_column(partition_id bigint, table_id bigint, partition_key_index bigint, column_id bigint,
+create table ducklake_partition_column(partition_id bigint, table_id bigint,
+  partition_key_index bigint, column_id bigint,
   transform varchar);
-create table ducklake_file_partition_value(data_file_id bigint, table_id bigint, partition_key_index bigint, partition_value varchar);
-create table ducklake_files_scheduled_for_deletion(data_file_id bigint, path varchar, path_is_relative boolean,
+create table ducklake_file_partition_value(data_file_id bigint, table_id bigint,
+  partition_key_index bigint, partition_value varchar);
+create table ducklake_files_scheduled_for_deletion(data_file_id bigint, path varchar,
+  path_is_relative boolean,
   schedule_start timestamptz);
 create table ducklake_column_mapping(mapping_id bigint, table_id bigint, type varchar);
-create table ducklake_name_mapping(mapping_id bigint, column_id bigint, source_name varchar, target_field_id bigint, parent_column bigint,
+create table ducklake_name_mapping(mapping_id bigint, column_id bigint, source_name varchar,
+  target_field_id bigint, parent_column bigint,
   is_partition boolean);
 """
 """The tables of a catalog of version 1.0 that this package reads, as DuckDB 1.5.5 writes them."""

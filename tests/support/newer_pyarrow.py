@@ -9,45 +9,87 @@ import pyarrow as pa
 import pytest
 
 MISSING = {
-    "unexpected keyword argument 'bloom_filter_options'": "pyarrow 24 is the first that writes Bloom filters",
+    "unexpected keyword argument 'bloom_filter_options'": (
+        "pyarrow 24 is the first that writes Bloom filters"
+    ),
     "has no attribute 'bloom_filter_offset'": "pyarrow 24 is the first that tells where they are",
     "has no attribute 'bloom_filter_length'": "pyarrow 24 is the first that tells where they are",
-    "unexpected keyword argument 'uniform_encryption'": "pyarrow 22 is the first that encrypts a file with one key",
-    "has no attribute 'create_decryption_properties'": "this pyarrow takes keys from a key service alone",
+    "unexpected keyword argument 'uniform_encryption'": (
+        "pyarrow 22 is the first that encrypts a file with one key"
+    ),
+    "has no attribute 'create_decryption_properties'": (
+        "this pyarrow takes keys from a key service alone"
+    ),
     "Expected np.float16 instance": "this pyarrow makes half floats of numpy's alone",
-    "Unhandled type for Arrow to Parquet schema conversion: string_view": "this pyarrow writes no string views",
-    "unexpected keyword argument 'store_decimal_as_integer'": "pyarrow 17 is the first that pyiceberg writes files with",
-    "module 'pyarrow.types' has no attribute 'is_string_view'": "pyarrow 17 is the first that pyiceberg writes files with",
-    "field() takes at least 2 positional arguments": "pyarrow 15 is the first that deltalake makes fields with",
-    "Unhandled type for Arrow to Parquet schema conversion: halffloat": "pyarrow 15 is the first that writes half floats",
-    "Metadata contains Thrift LogicalType that is not recognized": "pyarrow 15 is the first that opens files with half floats",
-    "BYTE_STREAM_SPLIT only supports FLOAT and DOUBLE": "pyarrow 17 is the first that splits streams of other types",
-    "Unsupported cast from double to halffloat": "pyarrow 15 is the first that computes with half floats",
-    "unexpected keyword argument 'write_page_checksum'": "pyarrow 15 is the first that writes checksums of pages",
+    "Unhandled type for Arrow to Parquet schema conversion: string_view": (
+        "this pyarrow writes no string views"
+    ),
+    "unexpected keyword argument 'store_decimal_as_integer'": (
+        "pyarrow 17 is the first that pyiceberg writes files with"
+    ),
+    "module 'pyarrow.types' has no attribute 'is_string_view'": (
+        "pyarrow 17 is the first that pyiceberg writes files with"
+    ),
+    "field() takes at least 2 positional arguments": (
+        "pyarrow 15 is the first that deltalake makes fields with"
+    ),
+    "Unhandled type for Arrow to Parquet schema conversion: halffloat": (
+        "pyarrow 15 is the first that writes half floats"
+    ),
+    "Metadata contains Thrift LogicalType that is not recognized": (
+        "pyarrow 15 is the first that opens files with half floats"
+    ),
+    "BYTE_STREAM_SPLIT only supports FLOAT and DOUBLE": (
+        "pyarrow 17 is the first that splits streams of other types"
+    ),
+    "Unsupported cast from double to halffloat": (
+        "pyarrow 15 is the first that computes with half floats"
+    ),
+    "unexpected keyword argument 'write_page_checksum'": (
+        "pyarrow 15 is the first that writes checksums of pages"
+    ),
     "has no attribute 'SortingColumn'": "pyarrow 15 is the first that writes sorting columns",
     "has no attribute 'from_stream'": "pyarrow 15 is the first that reads Arrow from any object",
     "module 'pyarrow' has no attribute 'uuid'": "this pyarrow has no such type",
-    "Invalid or unsupported format string: 'vu'": "pyarrow 16 is the first that takes the string views of deltalake",
+    "Invalid or unsupported format string: 'vu'": (
+        "pyarrow 16 is the first that takes the string views of deltalake"
+    ),
     "LaterType": "this pyarrow has no such type",
-    "Lists with non-zero length null components are not supported": "this pyarrow writes no such lists",
+    "Lists with non-zero length null components are not supported": (
+        "this pyarrow writes no such lists"
+    ),
 }
 """Part of an error's message, and the reason to skip a test that fails with it."""
 
 _ICEBERG = "pyarrow 17 is the first that pyiceberg writes files with"
 _BEHIND_CHUNKS = "pyarrow 14 writes bytes after each column chunk that nothing references"
 WRONG = {
-    "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": _BEHIND_CHUNKS,
+    "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": (
+        _BEHIND_CHUNKS
+    ),
     "tests/verbs/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
     # The first error of these pages is in a program that writes a table, and not in the message of
     # the test.
-    "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,
+    "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": (
+        _ICEBERG
+    ),
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/how-to/iceberg.md": _ICEBERG,
-    "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": _BEHIND_CHUNKS,
-    "tests/parquet/test_values_nested.py::test_an_empty_page_at_the_start_hides_no_value": "pyarrow 20 reads a row that is none",
-    "tests/verbs/test_prune.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": "pyarrow 20 compares decimals wrongly",
-    "tests/verbs/test_prune.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
-    "tests/interop/test_encrypted_pyarrow.py::test_filters_added": "pages of pyarrow 20 under a signed footer do not authenticate",
+    "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": (
+        _BEHIND_CHUNKS
+    ),
+    "tests/parquet/test_values_nested.py::test_an_empty_page_at_the_start_hides_no_value": (
+        "pyarrow 20 reads a row that is none"
+    ),
+    "tests/verbs/test_prune.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": (
+        "pyarrow 20 compares decimals wrongly"
+    ),
+    "tests/verbs/test_prune.py::test_a_float_for_a_decimal_is_refused": (
+        "pyarrow 20 compares decimals wrongly"
+    ),
+    "tests/interop/test_encrypted_pyarrow.py::test_filters_added": (
+        "pages of pyarrow 20 under a signed footer do not authenticate"
+    ),
 }
 """Start of a test's name, and the defect of this pyarrow that makes it fail."""
 

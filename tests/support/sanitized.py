@@ -52,7 +52,8 @@ def build_sanitized(folder: Path) -> dict[str, str]:
         "PYTHONPATH": str(folder),
         "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Otherwise small buffers share a block of Python's allocator, and an overrun goes unnoticed.
+        # Otherwise small buffers share a block of Python's allocator, and an overrun goes
+        # unnoticed.
         "PYTHONMALLOC": "malloc",
         "LD_PRELOAD": f"{_runtime(compiler, 'libasan.so')} {_runtime(compiler, 'libubsan.so')}",
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",

@@ -35,7 +35,8 @@ warnings.simplefilter('ignore')
 from swift.common.ring import RingBuilder
 for port, path in zip(sys.argv[1::2], sys.argv[2::2]):
     ring = RingBuilder(part_power=4, replicas=1, min_part_hours=0)
-    ring.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": int(port), "device": "disk", "weight": 1, "id": 0})
+    place = {"region": 1, "zone": 1, "ip": "127.0.0.1", "port": int(port)}
+    ring.add_dev({**place, "device": "disk", "weight": 1, "id": 0})
     ring.rebalance(seed=1)
     ring.get_ring().save(path)
 """

@@ -124,7 +124,8 @@ def test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned(fixtures, tmp_
 
     with pytest.raises(
         RefusedError,
-        match=r"the folder is a Delta table, and also has files of its earlier versions; give a dataset",
+        match=r"the folder is a Delta table, and also has files of its earlier versions; "
+        r"give a dataset",
     ):
         sbbf_tool.prune(tmp_path / "orders", "user_id", [user])
     is_user = ds.field("user_id") == user

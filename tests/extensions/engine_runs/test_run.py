@@ -149,7 +149,8 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
         assert run_cli(["explain", str(path), column, value, "--run", names]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert re.fullmatch(
-            r"\d filters?; .* [0-2] row groups? more than min, max and dictionaries, which not every engine queries",
+            r"\d filters?; .* [0-2] row groups? more than min, max and dictionaries, "
+            r"which not every engine queries",
             lines[1],
         )
         assert lines[2] == note

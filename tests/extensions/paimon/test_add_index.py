@@ -618,7 +618,8 @@ def test_filters_that_exclude_hardly_any_value_are_left_out(
     ]
     assert len(report.refused) == 2
     assert re.fullmatch(
-        r"the filter of column s would have a false-positive rate of [\d.]+ %: items = 1 for 50 values; it is written only if forced",
+        r"the filter of column s would have a false-positive rate of [\d.]+ %: "
+        r"items = 1 for 50 values; it is written only if forced",
         report.refused[0].reason,
     )
     assert not verify_paimon(str(maker.root)).has_false_negatives

@@ -93,7 +93,8 @@ def test_the_table_of_a_name_has_one_form(tmp_path, table):
     for catalog_name in (f"ducklake:{tmp_path}/m", "ducklake:postgres:dbname=lake"):
         with pytest.raises(
             UsageError,
-            match=r"text after the # is no name of a table; write #TABLE or #SCHEMA\.TABLE; a part with",
+            match=r"text after the # is no name of a table; "
+            r"write #TABLE or #SCHEMA\.TABLE; a part with",
         ):
             parse_name(f"{catalog_name}#{table}")
 

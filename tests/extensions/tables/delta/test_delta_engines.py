@@ -281,7 +281,9 @@ def test_real_tables_have_the_same_rows_in_all_engines(
 
 PROPERTIES = {
     "deletion vectors": "'delta.enableDeletionVectors'='true'",
-    "in-commit timestamps": "'delta.enableDeletionVectors'='true','delta.enableInCommitTimestamps'='true'",
+    "in-commit timestamps": (
+        "'delta.enableDeletionVectors'='true','delta.enableInCommitTimestamps'='true'"
+    ),
     "column mapping": "'delta.enableDeletionVectors'='true','delta.columnMapping.mode'='name'",
 }
 

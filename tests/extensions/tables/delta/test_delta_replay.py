@@ -352,7 +352,10 @@ HOSTILE_LINES = {
                  [{"name": "a", "type": "long",
                      "metadata": {"delta.columnMapping.physicalName": 3}}]),
                      "physicalName must be of type str"),
-    "partition columns that are a text": ({"metaData": metadata()["metaData"] | {"partitionColumns": "a"}}, "partitionColumns"),
+    "partition columns that are a text": (
+        {"metaData": metadata()["metaData"] | {"partitionColumns": "a"}},
+        "partitionColumns",
+    ),
     "a protocol without a version": ({"protocol": {"minReaderVersion": 1}},
         "minWriterVersion is missing"),
     "a protocol with a large version": ({"protocol": {"minReaderVersion": 10**4000,

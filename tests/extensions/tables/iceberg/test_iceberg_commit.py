@@ -388,10 +388,8 @@ def test_a_stale_hint_is_followed_by_later_versions(catalog, table):
 
 
 def convert_version(folder):
-    return (
-        "snapshot "
-        f"{json.loads((folder / 'metadata' / 'v4.metadata.json').read_text())['current-snapshot-id']}"
-    )
+    metadata = json.loads((folder / "metadata" / "v4.metadata.json").read_text())
+    return f"snapshot {metadata['current-snapshot-id']}"
 
 
 def test_compressed_metadata_stays_compressed(catalog, table):

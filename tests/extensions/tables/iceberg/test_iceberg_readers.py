@@ -38,7 +38,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.engines]
 CLICKHOUSE = """
 import chdb, sys
 table = f"icebergLocal('{sys.argv[1]}', SETTINGS iceberg_metadata_file_path = '{sys.argv[2]}')"
-print(chdb.query(f"SELECT * FROM {table} {sys.argv[3]} ORDER BY ALL", "TSV").bytes().decode(), end="")
+rows = chdb.query(f"SELECT * FROM {table} {sys.argv[3]} ORDER BY ALL", "TSV")
+print(rows.bytes().decode(), end="")
 """
 
 
@@ -151,8 +152,12 @@ from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from extensions.tables.iceberg.iceberg_tables import ADD, make_copies, open_table, sql_catalog
 total = 0
 while True:
-    table = open_table(sql_catalog(Path(sys.argv[1]))) if sys.argv[3] == "catalog" else open_folder(sys.argv[1])
-    copies = [copy for copy in make_copies(table, run=os.urandom(6).hex()) if "sbbf-" not in copy.old_path]
+    if sys.argv[3] == "catalog":
+        table = open_table(sql_catalog(Path(sys.argv[1])))
+    else:
+        table = open_folder(sys.argv[1])
+    made = make_copies(table, run=os.urandom(6).hex())
+    copies = [copy for copy in made if "sbbf-" not in copy.old_path]
     if not copies and len(list(table.live_files())) >= int(sys.argv[2]):
         break
     try:
@@ -218,7 +223,10 @@ def kill_at(name, function):
     return step
 for name in ("open", "write", "fsync", "link", "rename", "unlink"):
     setattr(os, name, kill_at(name, getattr(os, name)))
-copies = [Replacement(*pair.split("|"), int(os.path.getsize(pair.split("|")[1])), 0) for pair in sys.argv[3:]]
+copies = []
+for pair in sys.argv[3:]:
+    old, new = pair.split("|")
+    copies.append(Replacement(old, new, os.path.getsize(new), 0))
 open_folder(sys.argv[1]).commit(copies, ADD)
 """
 
