@@ -26,7 +26,7 @@ ALLOWED_SKIPS = Path(__file__).parents[1] / "allowed_skips.toml"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--stage",
-        help="Fail for skips that tests/allowed_skips.toml does not have for all stages or this one.",
+        help="Fail for skips that tests/allowed_skips.toml allows neither in all stages nor here.",
     )
 
 
