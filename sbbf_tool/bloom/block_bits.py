@@ -13,7 +13,8 @@ from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
 
 BLOCK_BITS = BLOCK_BYTES * 8
-_WORD_BITS, _WORDS = 32, 8
+_WORD_BITS = 32
+_WORDS = 8
 _STEP = 1 << 16
 """Blocks to count at the same time."""
 
@@ -52,20 +53,19 @@ def expect_blocks_by_bits(num_blocks: int, ndv: float) -> list[float]:
 
 def _add_blocks_of(k: int, blocks: float, expected: list[float]) -> None:
     """Add the blocks that hold k values."""
-    keep, keep_two = (31 / 32) ** k, (30 / 32) ** k
+    keep = (31 / 32) ** k
+    keep_two = (30 / 32) ** k
     center = _WORDS * _WORD_BITS * (1 - keep)
     variance = _WORDS * (_WORD_BITS * 31 * keep_two + _WORD_BITS * keep - (_WORD_BITS * keep) ** 2)
     deviation = sqrt(max(variance, 0.0))
     if deviation < 0.3:
         expected[round(center)] += blocks
         return
-    first, last = (
-        max(0, int(center - 6 * deviation)),
-        min(BLOCK_BITS, int(center + 6 * deviation) + 1),
-    )
-    edges = [
-        0.5 * (1 + erf((bits - 0.5 - center) / deviation / sqrt(2)))
-        for bits in range(first, last + 2)
-    ]
-    for at, bits in enumerate(range(first, last + 1)):
-        expected[bits] += blocks * (edges[at + 1] - edges[at])
+
+    def share_below(bits: int) -> float:
+        return 0.5 * (1 + erf((bits - 0.5 - center) / deviation / sqrt(2)))
+
+    first = max(0, int(center - 6 * deviation))
+    last = min(BLOCK_BITS, int(center + 6 * deviation) + 1)
+    for bits in range(first, last + 1):
+        expected[bits] += blocks * (share_below(bits + 1) - share_below(bits))

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 BLOCK_BYTES = 32
-MAX_BLOCKS = (
-    2**31 - 1
-)  # BloomFilter.md: "z is greater than or equal to one and less than 2 to the 31st power"
+# BloomFilter.md: "z is greater than or equal to one and less than 2 to the 31st power"
+MAX_BLOCKS = 2**31 - 1
 
 OFFSETS_DECREASE = "offsets decrease"
 
@@ -53,11 +52,14 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 
 
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
-    """View `data` as bytes and `offsets` as signed native integers; check the first and the last.
-    The kernel checks their order."""
+    """View `data` as bytes and `offsets` as signed native integers of `offset_width` bytes.
+
+    The first offset and the last one are checked here; the kernel checks their order.
+    """
     if offset_width not in (4, 8):
         raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
-    view, raw = flat(data), flat(offsets)
+    view = flat(data)
+    raw = flat(offsets)
     if len(raw) % offset_width:
         raise ValueError(
             f"{len(raw)} bytes are not a whole number of offsets of {offset_width} bytes"

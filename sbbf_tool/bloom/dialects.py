@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 
     from sbbf_tool.bloom.hashing import Hashes
 
-XXH64, MURMUR3 = "XXH64", "MurmurHash3 x64_128"
+XXH64 = "XXH64"
+MURMUR3 = "MurmurHash3 x64_128"
 GUAVA_SEED = 1361930890
 """The Murmur seed of parquet-mr's branch. The draft's text names no seed, which means 0."""
 
-MULTIPLY, MODULO, MASK = "multiply", "modulo", "mask"
+MULTIPLY = "multiply"
+MODULO = "modulo"
+MASK = "mask"
 BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
     MULTIPLY: spec.block_index,
     MODULO: lambda h, z: (h >> 32) % z,
@@ -45,15 +48,17 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
 """The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for
 powers of two, and then equals MODULO."""
 
-TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = (
-    "today's",
-    "without compression",
-    "in a page header",
-    "12 plain bytes",
-    "16 plain bytes",
-)
-"""Forms of the header: `BloomFilterHeader`; the same without field 4; the latter inside a
-`PageHeader` of type 4; three u32; four u32."""
+# Forms of the header.
+TODAYS = "today's"
+"""`BloomFilterHeader`."""
+WITHOUT_COMPRESSION = "without compression"
+"""`BloomFilterHeader` without field 4."""
+PAGE = "in a page header"
+"""A header without compression, inside a `PageHeader` of type 4."""
+RAW_12 = "12 plain bytes"
+"""Three u32."""
+RAW_16 = "16 plain bytes"
+"""Four u32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +114,13 @@ class Hasher:
     is_number: bool
 
     def hash_value(self, plain: Buffer) -> int:
-        return self.dialect.convert_hash(
-            self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks
-        )
+        hash_ = self.dialect.hash_value(plain, is_number=self.is_number)
+        return self.dialect.convert_hash(hash_, self.num_blocks)
 
     def hash_fixed(self, values: Buffer, width: int) -> Hashes:
         if self.hashes_nothing:
-            return memoryview(
-                array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width)
-            )
+            count = memoryview(values).nbytes // width
+            return memoryview(array("Q", [self.hash_value(b"")]) * count)
         if self.dialect.hash == MURMUR3:
             view, count = buffers.rows(values, width)
             return self._hash_murmur(view, range(0, (count + 1) * width, width))
@@ -138,17 +141,9 @@ class Hasher:
     def _hash_murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
         if any(start > end for start, end in pairwise(offsets)):
             raise ValueError(buffers.OFFSETS_DECREASE)
-        return self._convert_hashes(
-            memoryview(
-                array(
-                    "Q",
-                    [
-                        murmur3(data[start:end], self.dialect.seed)
-                        for start, end in pairwise(offsets)
-                    ],
-                )
-            )
-        )
+        seed = self.dialect.seed
+        hashes = array("Q", [murmur3(data[start:end], seed) for start, end in pairwise(offsets)])
+        return self._convert_hashes(memoryview(hashes))
 
     def _convert_hashes(self, hashes: Hashes) -> Hashes:
         """Apply `Dialect.convert_hash` to many hashes."""
@@ -156,15 +151,17 @@ class Hasher:
             return hashes
         import numpy as np
 
-        h, z = np.frombuffer(hashes, np.uint64), np.uint64(self.num_blocks)
-        half, low, unit = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(1)
-        block = (h >> half) % z if self.dialect.block == MODULO else (h >> half) & (z - unit)
-        converted_hashes = ((block << half) + (z - unit)) // z << half | h & low
-        return (
-            converted_hashes.data.cast("B").cast("Q")
-            if len(converted_hashes)
-            else memoryview(b"").cast("Q")
-        )
+        h = np.frombuffer(hashes, np.uint64)
+        if not len(h):
+            return memoryview(b"").cast("Q")
+        z = np.uint64(self.num_blocks)
+        highest = z - np.uint64(1)
+        half = np.uint64(32)
+        upper = h >> half
+        block = upper % z if self.dialect.block == MODULO else upper & highest
+        lower = h & np.uint64(0xFFFF_FFFF)
+        converted_hashes = ((block << half) + highest) // z << half | lower
+        return converted_hashes.data.cast("B").cast("Q")
 
 
 CURRENT = Dialect(

@@ -167,12 +167,10 @@ class BloomFilter:
         """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this
         filter itself if there is none."""
         best = self
-        while (
-            best.can_fold
-            and best.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES
-            and (half := best.fold()).fpp <= fpp
-        ):
-            best = half
+        for fold in self.folds():
+            if fold.fpp > fpp and fold is not self:
+                break
+            best = fold
         return best
 
     def fold_to_bytes(self, num_bytes: int) -> BloomFilter:
@@ -249,9 +247,9 @@ class BloomFilter:
         unset = bits - self.bits_set
         if not unset:
             return inf
-        return abs(
-            log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS))
-        )  # an empty filter would give -0.0
+        row_bits = self.num_blocks * _WORD_BITS
+        # Without abs, an empty filter would give -0.0.
+        return abs(log(unset / bits) / log1p(-1 / row_bits))
 
     @property
     def has_identical_blocks(self) -> bool:

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 _U64 = 0xFFFF_FFFF_FFFF_FFFF
 
-C1, C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
-ADD1, ADD2 = 0x52DCE729, 0x38495AB5
-FMIX1, FMIX2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
+C1 = 0x87C37B91114253D5
+C2 = 0x4CF5AD432745937F
+ADD1 = 0x52DCE729
+ADD2 = 0x38495AB5
+FMIX1 = 0xFF51AFD7ED558CCD
+FMIX2 = 0xC4CEB9FE1A85EC53
 BLOCK_BYTES = 16
 
 
@@ -52,10 +55,12 @@ def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
     # The remainder, up to 15 bytes. A missing half changes nothing: mixing zero gives zero.
     h1 ^= _mix1(int.from_bytes(data[tail : tail + 8], "little"))
     h2 ^= _mix2(int.from_bytes(data[tail + 8 :], "little"))
-    h1, h2 = h1 ^ len(data), h2 ^ len(data)
+    h1 ^= len(data)
+    h2 ^= len(data)
     h1 = (h1 + h2) & _U64
     h2 = (h2 + h1) & _U64
-    h1, h2 = _fmix(h1), _fmix(h2)
+    h1 = _fmix(h1)
+    h2 = _fmix(h2)
     h1 = (h1 + h2) & _U64
     return h1, (h2 + h1) & _U64
 

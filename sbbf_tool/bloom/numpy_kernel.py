@@ -58,17 +58,14 @@ def hash_fixed(values: Buffer, width: int) -> memoryview:
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
     view, places = buffers.offsets_in(data, offsets, offset_width)
-    every: NDArray[np.signedinteger] = np.frombuffer(
-        places, np.int32 if offset_width == 4 else np.int64
-    )
+    integer = np.int32 if offset_width == 4 else np.int64
+    every: NDArray[np.signedinteger] = np.frombuffer(places, integer)
     if (every[1:] < every[:-1]).any():
         raise ValueError(buffers.OFFSETS_DECREASE)
-    lengths = np.diff(
-        every
-    )  # after the check: differences of invalid offsets can overflow and look valid
-    if (
-        len(lengths) and lengths[0] and (lengths == lengths[0]).all()
-    ):  # strings of one length, such as UUIDs
+    # After the check: differences of invalid offsets can overflow and look valid.
+    lengths = np.diff(every)
+    # Strings of one length, such as UUIDs.
+    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():
         return hash_fixed(view[places[0] : places[-1]], int(lengths[0]))
     return _hash_spans(view, pairwise(places))
 
@@ -82,8 +79,11 @@ def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes
     if order not in ("signed", "unsigned") or width not in (4, 8):
         return spec.extremes_fixed(values, width, order)
     view, count = buffers.rows(values, width)
-    numbers = np.frombuffer(view, f"<{'i' if order == 'signed' else 'u'}{width}")
-    return (numbers.min().tobytes(), numbers.max().tobytes()) if count else None
+    if not count:
+        return None
+    kind = "i" if order == "signed" else "u"
+    numbers = np.frombuffer(view, f"<{kind}{width}")
+    return numbers.min().tobytes(), numbers.max().tobytes()
 
 
 extremes_variable = spec.extremes_variable

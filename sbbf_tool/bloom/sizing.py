@@ -58,7 +58,9 @@ def _fpp_at(mean: float) -> float:
 def _sum(mean: float) -> float:
     """Sum the mean over k term by term. No term is negative, so the sum is exact however small the
     FPP is."""
-    total, chance, keep = 0.0, exp(-mean), 1.0
+    total = 0.0
+    chance = exp(-mean)
+    keep = 1.0
     # More than 16 standard deviations: terms after that are smaller than a rounding error.
     for k in range(1, int(mean + 16 * sqrt(mean)) + 32):
         chance *= mean / k
@@ -88,7 +90,8 @@ def bytes_for(ndv: float, fpp: float) -> int:
     ensure_fpp(fpp)
     if not ndv >= 0:
         raise UsageError(f"ndv must be at least 0, not {ndv}")
-    size, most = MIN_BYTES, _most_values_per_block(fpp)
+    most = _most_values_per_block(fpp)
+    size = MIN_BYTES
     while size < MAX_BYTES and ndv / (size // BLOCK_BYTES) > most:
         size *= 2
     return size
@@ -97,9 +100,11 @@ def bytes_for(ndv: float, fpp: float) -> int:
 @lru_cache(maxsize=64)
 def _most_values_per_block(fpp: float) -> float:
     """Return the largest mean number of values per block whose FPP is at most `fpp`."""
-    least, most = 0.0, 1.0
+    least = 0.0
+    most = 1.0
     while _fpp_at(most) <= fpp:
-        least, most = most, 2 * most
+        least = most
+        most *= 2
     while (middle := (least + most) / 2) not in (least, most):
         if _fpp_at(middle) <= fpp:
             least = middle
@@ -112,9 +117,11 @@ def most_values(num_bytes: int, fpp: float) -> int:
     """Return the largest number of distinct values with which a filter of `num_bytes` bytes has at
     most this FPP. Raises UsageError."""
     ensure_fpp(fpp)
-    least, most = 0, 1
+    least = 0
+    most = 1
     while fpp_of(most, num_bytes) <= fpp:
-        least, most = most, 2 * most
+        least = most
+        most *= 2
     while most - least > 1:
         middle = (least + most) // 2
         if fpp_of(middle, num_bytes) <= fpp:

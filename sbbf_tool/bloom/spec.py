@@ -79,10 +79,8 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
         lanes = [(seed + _P1 + _P2) & _U64, (seed + _P2) & _U64, seed & _U64, (seed - _P1) & _U64]
         while len(data) - position >= 32:
             lanes = [_round(lane, read(8)) for lane in lanes]
-        h = (
-            sum(_rotate_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
-            & _U64
-        )
+        rotated = map(_rotate_left, lanes, (1, 7, 12, 18))
+        h = sum(rotated) & _U64
         for lane in lanes:
             h = ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
 
@@ -132,9 +130,8 @@ def read_block(bitset: Buffer, i: int) -> list[int]:
 
 def write_block(bitset: Buffer, i: int, block: Sequence[int]) -> None:
     """Write eight words to block `i` of a writable `bitset`."""
-    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = b"".join(
-        word.to_bytes(4, "little") for word in block
-    )
+    raw = b"".join(word.to_bytes(4, "little") for word in block)
+    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = raw
 
 
 def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
@@ -170,9 +167,8 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryvie
 
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
-    return memoryview(
-        array("Q", [xxh64(view[start:end]) for start, end in buffers.prefixed_spans(view, count)])
-    )
+    spans = buffers.prefixed_spans(view, count)
+    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in spans]))
 
 
 def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
@@ -190,9 +186,8 @@ def extremes_variable(
 
 def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | None:
     view = buffers.flat(page)
-    return _extremes(
-        (bytes(view[start:end]) for start, end in buffers.prefixed_spans(view, count)), bytes
-    )
+    spans = buffers.prefixed_spans(view, count)
+    return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
 
 
 def _spans(
@@ -234,7 +229,8 @@ def fold(bitset: Buffer, num_blocks: int) -> bytearray:
     view = buffers.even_blocks(bitset, num_blocks)
     folded = bytearray(len(view) // 2)
     for i in range(num_blocks // 2):
-        even, odd = read_block(view, 2 * i), read_block(view, 2 * i + 1)
+        even = read_block(view, 2 * i)
+        odd = read_block(view, 2 * i + 1)
         write_block(folded, i, [a | b for a, b in zip(even, odd, strict=True)])
     return folded
 

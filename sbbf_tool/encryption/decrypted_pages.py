@@ -30,7 +30,8 @@ from sbbf_tool.parquet.structs import parse_prefix
 
 # Field ids in parquet.thrift's PageHeader. The checksum is removed: it covers the stored bytes, and
 # GCM detects more.
-_COMPRESSED_PAGE_SIZE, _CRC = 3, 4
+_COMPRESSED_PAGE_SIZE = 3
+_CRC = 4
 
 
 class _Page(NamedTuple):
@@ -59,11 +60,8 @@ class DecryptedPages(NewPages):
         self._pages = list(self._follow(*page_range(meta)))
         self._last: tuple[int, bytes] | None = None
         has_dictionary = bool(self._pages) and self._pages[0].module is Module.DICTIONARY_PAGE
-        super().__init__(
-            meta,
-            (len(page.header) + page.size for page in self._pages),
-            has_dictionary=has_dictionary,
-        )
+        sizes = (len(page.header) + page.size for page in self._pages)
+        super().__init__(meta, sizes, has_dictionary=has_dictionary)
 
     def as_pages(self) -> ChunkPages:
         """Return access to the pages, in which a walk over headers decrypts no page."""
@@ -72,10 +70,13 @@ class DecryptedPages(NewPages):
     def content(self, at: int, start: int) -> bytes:
         """Return a header, or a page, from byte `start` on; the last page is kept."""
         header = self._pages[at].header
-        return header[start:] if start < len(header) else self._body(at)[start - len(header) :]
+        if start < len(header):
+            return header[start:]
+        return self._body(at)[start - len(header) :]
 
     def _follow(self, position: int, end: int) -> Iterator[_Page]:
-        ordinal, is_first = 0, True
+        ordinal = 0
+        is_first = True
         while position < end:
             place = f"page header at byte {position:,}"
             ciphertext = self._module_at(position, end, place)
@@ -105,18 +106,18 @@ class DecryptedPages(NewPages):
         """Decrypt a header; return it and the type of its page. Only the first page may be a
         dictionary page, which has no ordinal."""
         if is_first:
+            kind = Module.DICTIONARY_PAGE_HEADER
             try:
-                return self._cipher.decrypt(
-                    self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext
-                ), Module.DICTIONARY_PAGE
+                header = self._cipher.decrypt(self._chunk, kind, ciphertext)
+                return header, Module.DICTIONARY_PAGE
             except AuthenticationError:
                 pass
+        kind = Module.DATA_PAGE_HEADER
         try:
-            return self._cipher.decrypt(
-                self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal
-            ), Module.DATA_PAGE
+            header = self._cipher.decrypt(self._chunk, kind, ciphertext, ordinal)
         except SbbfError as error:
             raise error.at(place=place) from None
+        return header, Module.DATA_PAGE
 
     def _page(self, plain: bytes, module: Module, ordinal: int, offset: int, place: str) -> _Page:
         header, length = parse_prefix(PageHeader, plain)
@@ -127,28 +128,16 @@ class DecryptedPages(NewPages):
             raise UnreadableError(
                 "the header was encrypted as that of another kind of page", place=place
             )
-        v2 = header.data_page_header_v2 if header.type == PageType.DATA_PAGE_V2 else None
-        levels = (
-            count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length)
-            if v2 is not None
-            else 0
-        )
         size = stored - self._cipher.page_overhead
-        changes = {
-            _COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)),
-            _CRC: (compact.I32, None),
-        }
         # The bytes after the struct are padding, which could not be distinguished from the page.
-        struct = plain[:length]
-        rewritten = compact.apply(struct, [compact.set_fields(struct, 0, changes)])
         return _Page(
-            rewritten,
-            offset,
-            stored,
-            size,
-            module,
-            ordinal if module is Module.DATA_PAGE else None,
-            levels,
+            header=_set_size(plain[:length], size),
+            offset=offset,
+            stored_bytes=stored,
+            size=size,
+            module=module,
+            ordinal=None if module is Module.DICTIONARY_PAGE else ordinal,
+            level_bytes=_count_level_bytes(header),
         )
 
     def _body(self, at: int) -> bytes:
@@ -178,7 +167,25 @@ class DecryptedPages(NewPages):
                 # Levels that look like a length word are improbable, but possible.
                 if not page.level_bytes:
                     raise
-        levels, ciphertext = stored[: page.level_bytes], stored[page.level_bytes :]
-        return levels + self._cipher.decrypt_page(
-            self._chunk, page.module, ciphertext, page.ordinal
-        )
+        levels = stored[: page.level_bytes]
+        ciphertext = stored[page.level_bytes :]
+        body = self._cipher.decrypt_page(self._chunk, page.module, ciphertext, page.ordinal)
+        return levels + body
+
+
+def _count_level_bytes(header: PageHeader) -> int:
+    """Return the bytes of levels that parquet-java leaves unencrypted before a data page v2."""
+    v2 = header.data_page_header_v2
+    if header.type != PageType.DATA_PAGE_V2 or v2 is None:
+        return 0
+    repetition_bytes = count_of(v2.repetition_levels_byte_length)
+    return repetition_bytes + count_of(v2.definition_levels_byte_length)
+
+
+def _set_size(header: bytes, size: int) -> bytes:
+    """Rewrite a header for a page of `size` bytes, without its checksum."""
+    changes = {
+        _COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)),
+        _CRC: (compact.I32, None),
+    }
+    return compact.apply(header, [compact.set_fields(header, 0, changes)])

@@ -90,7 +90,9 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
     """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError if the prefix
     that the file was written with is missing or differs.
     """
-    form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
+    form = None
+    if algorithm is not None:
+        form = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
     if algorithm is None or form is None:
         raise UnreadableError(
             "the file is encrypted with an algorithm that the format does not have"
@@ -102,25 +104,25 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
             "the encryption has no aad_file_unique, which the format requires",
             hint="only DuckDB reads such files",
         )
-    if form.supply_aad_prefix and prefix is None:
-        raise RefusedError(
-            "the file was written with an AAD prefix that it does not store",
-            hint='give it as "aad_prefix" beside the keys',
-        )
-    if form.aad_prefix is not None and prefix is not None and form.aad_prefix != prefix:
-        raise RefusedError(
-            "the AAD prefix of the file differs from the given one",
-            hint="this is another file, or one that replaced the expected file",
-        )
-    if form.aad_prefix is None and not form.supply_aad_prefix and prefix is not None:
+    if prefix is None:
+        if form.supply_aad_prefix:
+            raise RefusedError(
+                "the file was written with an AAD prefix that it does not store",
+                hint='give it as "aad_prefix" beside the keys',
+            )
+    elif form.aad_prefix is not None:
+        if form.aad_prefix != prefix:
+            raise RefusedError(
+                "the AAD prefix of the file differs from the given one",
+                hint="this is another file, or one that replaced the expected file",
+            )
+    elif not form.supply_aad_prefix:
         raise RefusedError(
             "the file was written without an AAD prefix, but one was given",
             hint='remove "aad_prefix" if the file is the expected one',
         )
-    return Algorithm(
-        FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique),
-        algorithm.AES_GCM_CTR_V1 is not None,
-    )
+    aad = FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique)
+    return Algorithm(aad, has_ctr_pages=algorithm.AES_GCM_CTR_V1 is not None)
 
 
 class FileCipher:
@@ -156,31 +158,30 @@ class FileCipher:
         for number in range(footer.num_row_groups):
             ordinal = footer.row_group(number).ordinal
             self._ordinals.append(number if ordinal is None else ordinal)
-            for index in range(len(columns)):
-                chunk = footer.column_chunk(number, index)
-                if chunk.crypto_metadata is None:
+            for index, column in enumerate(columns):
+                crypto = footer.column_chunk(number, index).crypto_metadata
+                if crypto is None:
                     continue
-                own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
-                key_id = index, own.key_metadata if own is not None else None
+                own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+                key_id = (index, None if own is None else own.key_metadata)
                 if key_id not in keys:
-                    keys[key_id] = self._key_of(
-                        chunk.crypto_metadata, columns[index], keys_by_index
-                    )
-                if (key := keys[key_id]) is not None:
+                    keys[key_id] = self._key_of(crypto, column, keys_by_index)
+                key = keys[key_id]
+                if key is not None:
                     self._keys[number, index] = key
+                elif own is None:
+                    self.missing[number, index] = "the footer key"
                 else:
-                    self.missing[number, index] = (
-                        "the footer key"
-                        if own is None
-                        else f"a key of its own{describe_key(own.key_metadata)}"
-                    )
+                    name = describe_key(own.key_metadata)
+                    self.missing[number, index] = f"a key of its own{name}"
 
     def _key_of(
         self, crypto: ColumnCryptoMetaData, column: Column, keys_by_index: Mapping[int, Key]
     ) -> Key | None:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
-            return self.footer_key if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None else None
+            has_footer_key = crypto.ENCRYPTION_WITH_FOOTER_KEY is not None
+            return self.footer_key if has_footer_key else None
         try:
             return keys_by_index.get(column.index) or self._ring.find(own.key_metadata)
         except (UnreadableError, RefusedError) as error:
@@ -200,9 +201,8 @@ class FileCipher:
     ) -> bytes:
         """Decrypt a GCM module of this chunk, which may have been written for another one. Raises
         AuthenticationError."""
-        return modules.parse_gcm(
-            self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page)
-        )
+        aad = self._aad(written_for or chunk, module, page)
+        return modules.parse_gcm(self._keys[chunk], ciphertext, aad)
 
     def encrypt(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """Encrypt a GCM module of this chunk, with a new nonce."""
@@ -221,8 +221,9 @@ class FileCipher:
     def encrypt_footer(self, raw: bytes) -> tuple[bytes, bytes]:
         """Encrypt or sign the footer with a new nonce; return it as stored, and the magic after
         it."""
-        key, aad = self.footer_key, self.algorithm.aad.of_footer()
+        key = self.footer_key
         assert key is not None, "callers check first that the footer can be changed"
+        aad = self.algorithm.aad.of_footer()
         if self.crypto is None:
             return raw + modules.sign(key, raw, aad), MAGIC
         return self.crypto + modules.build_gcm(key, raw, aad), MAGIC_ENCRYPTED
@@ -252,33 +253,19 @@ class FileCipher:
         Raises AuthenticationError, which says where the module belongs if that can be determined,
         and UnreadableError.
         """
-        length = int.from_bytes(
-            read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little"
-        )
-        if (
-            length + LENGTH_BYTES < GCM_OVERHEAD
-            or length > _MOST_HEADER_BYTES
-            or place.offset + LENGTH_BYTES + length > end
-        ):
-            raise AuthenticationError(
-                f"there is no encrypted header at this offset: a module of {length:,} bytes is "
-                "not valid"
-            )
-        ciphertext = read(place.offset, LENGTH_BYTES + length)
+        ciphertext = _read_header_module(read, place.offset, end)
         try:
             header = parse_header(self.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
         except AuthenticationError as error:
-            raise AuthenticationError(
-                (explain and self._where_from(chunk, ciphertext)) or error.message
-            ) from None
+            origin = self._where_from(chunk, ciphertext) if explain else None
+            raise AuthenticationError(origin or error.message) from None
+        row_group, column = chunk
         stored_filter = StoredFilter(
-            chunk[0], chunk[1], place, header, encrypted_header_bytes=len(ciphertext)
+            row_group, column, place, header, encrypted_header_bytes=len(ciphertext)
         )
         if stored_filter.end <= end:
-            stated_bytes = (
-                int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little")
-                + LENGTH_BYTES
-            )
+            length = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little")
+            stated_bytes = length + LENGTH_BYTES
             if stated_bytes != header.num_bytes + GCM_OVERHEAD:
                 raise AuthenticationError(
                     f"the module of the bitset states {stated_bytes:,} bytes, but the header "
@@ -288,18 +275,16 @@ class FileCipher:
 
     def decrypt_bitset(self, stored: StoredFilter, ciphertext: Bytes) -> bytes:
         """Decrypt the bitset of a filter from its module. Raises AuthenticationError."""
+        chunk = (stored.row_group, stored.column)
         try:
-            return self.decrypt(
-                (stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext
-            )
+            return self.decrypt(chunk, Module.BLOOM_FILTER_BITSET, ciphertext)
         except AuthenticationError as error:
             raise AuthenticationError(f"the bitset: {error.message}") from None
 
     def encrypt_filter(self, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
         """Encrypt a filter; return its two modules."""
-        return self.encrypt(chunk, Module.BLOOM_FILTER_HEADER, header), self.encrypt(
-            chunk, Module.BLOOM_FILTER_BITSET, bitset
-        )
+        header_module = self.encrypt(chunk, Module.BLOOM_FILTER_HEADER, header)
+        return header_module, self.encrypt(chunk, Module.BLOOM_FILTER_BITSET, bitset)
 
     def end_of_any_filter(self, read: Read, start: int, end: int) -> int | None:
         """Return the byte after the filter at `start`, whichever chunk it belongs to; None if no
@@ -307,14 +292,13 @@ class FileCipher:
         length = int.from_bytes(read(start, LENGTH_BYTES), "little")
         if start + LENGTH_BYTES + length > end or length > _MOST_HEADER_BYTES:
             return None
+        place = FilterPlace(start, None)
         for chunk in self._keys:
             try:
-                stop = self.read_filter(
-                    read, end, chunk, FilterPlace(start, None), explain=False
-                ).end
+                stored_filter = self.read_filter(read, end, chunk, place, explain=False)
             except UnreadableError:
                 continue
-            return stop if stop <= end else None
+            return stored_filter.end if stored_filter.end <= end else None
         return None
 
     def _where_from(self, chunk: ChunkKey, ciphertext: bytes) -> str | None:
@@ -341,6 +325,20 @@ class FileCipher:
                 f"{self.columns[sibling[1]].name}, row group {sibling[0]}"
             )
         return None
+
+
+def _read_header_module(read: Read, offset: int, end: int) -> bytes:
+    """Read the module of a filter's header at byte `offset`, which must end by byte `end`. Raises
+    AuthenticationError if the length there is not that of a header's module."""
+    available = max(0, end - offset)
+    length = int.from_bytes(read(offset, min(LENGTH_BYTES, available)), "little")
+    has_valid_size = GCM_OVERHEAD - LENGTH_BYTES <= length <= _MOST_HEADER_BYTES
+    if not has_valid_size or offset + LENGTH_BYTES + length > end:
+        raise AuthenticationError(
+            f"there is no encrypted header at this offset: a module of {length:,} bytes is "
+            "not valid"
+        )
+    return read(offset, LENGTH_BYTES + length)
 
 
 def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
@@ -382,14 +380,14 @@ def parse_footer(
                 "the file has encrypted columns, but its footer is neither encrypted nor signed"
             )
         return footer, None
-    raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
+    raw = stored[:-SIGNATURE_BYTES]
+    signature = stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)
     cipher = FileCipher(ring, algorithm_of(algorithm, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
-    return _open_columns(
-        Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher
-    )
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
+    return _open_columns(footer, cipher)
 
 
 def _parse_encrypted(
@@ -408,16 +406,14 @@ def _parse_encrypted(
             f"the footer is encrypted{describe_key(crypto.key_metadata)}",
             hint="give the footer's key",
         )
-    cipher = FileCipher(
-        ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length]
-    )
+    algorithm = algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix)
+    cipher = FileCipher(ring, algorithm, key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())
     except AuthenticationError as error:
         raise error.at(place="the footer") from None
-    return _open_columns(
-        Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher
-    )
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves)
+    return _open_columns(footer, cipher)
 
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCipher]:
@@ -432,7 +428,7 @@ def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCiphe
                 plain = cipher.decrypt_metadata((number, index), chunk.encrypted_column_metadata)
                 chunk.meta_data = parse_struct(ColumnMetaData, plain)
             except UnreadableError as error:
-                raise error.at(
-                    place=f"the metadata of column {footer.columns[index].name}, row group {number}"
-                ) from None
+                name = footer.columns[index].name
+                place = f"the metadata of column {name}, row group {number}"
+                raise error.at(place=place) from None
     return footer, cipher

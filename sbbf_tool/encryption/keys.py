@@ -18,8 +18,9 @@ KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that states the
 parquet-java's key tools, which Spark and Hive use, write this key metadata (`KeyMetadata`,
 `KeyMaterial`, `KeyToolkit`):
 
-    {"keyMaterialType": "PKMT1", "internalStorage": true, "isFooterKey": ..., "kmsInstanceID": ..., "kmsInstanceURL": ...,
-     "masterKeyID": ..., "wrappedDEK": ..., "doubleWrapping": ..., "keyEncryptionKeyID": ..., "wrappedKEK": ...}
+    {"keyMaterialType": "PKMT1", "internalStorage": true, "isFooterKey": ...,
+     "kmsInstanceID": ..., "kmsInstanceURL": ..., "masterKeyID": ..., "wrappedDEK": ...,
+     "doubleWrapping": ..., "keyEncryptionKeyID": ..., "wrappedKEK": ...}
 
 The key that encrypts data (DEK) is random and is stored wrapped. The key service wraps it with a
 master key or, with double wrapping, it is wrapped with a key (KEK) that the key service wraps. If
@@ -129,11 +130,9 @@ class Keys(Frozen):
             key = self.by_id.get(id_of(metadata)) or self.by_id.get(f"0x{metadata.hex()}")
             return key or self._ask(lambda ask: ask(metadata))
         master = self.by_id.get(wrapped.master_key_id)
-        return (
-            wrapped.unwrap_locally(master)
-            if master is not None
-            else self._ask(lambda ask: ask(wrapped.raw), wrapped)
-        )
+        if master is not None:
+            return wrapped.unwrap_locally(master)
+        return self._ask(lambda ask: ask(wrapped.raw), wrapped)
 
     def _ask(
         self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None
@@ -194,22 +193,26 @@ def _from_object(parts: Any) -> Keys:
             raise UsageError(
                 "the object has an unknown member", hint=f"the members are {', '.join(_PARTS)}"
             )
-    for part in ("columns", "keys"):
-        if not isinstance(parts.get(part, {}), Mapping):
-            raise UsageError("the value must be an object of names and keys", place=part)
-    footer, prefix = parts.get("footer_key"), parts.get("aad_prefix")
-    return Keys(
-        footer=None if footer is None else _key(footer, "footer_key"),
-        columns={
-            str(name): _key(value, f"columns, {_hide_key(str(name))}")
-            for name, value in parts.get("columns", {}).items()
-        },
-        by_id={
-            str(name): _key(value, f"keys, {_hide_key(str(name))}")
-            for name, value in parts.get("keys", {}).items()
-        },
-        aad_prefix=None if prefix is None else _prefix(prefix),
-    )
+    columns = _named_keys(parts, "columns")
+    by_id = _named_keys(parts, "keys")
+    footer = parts.get("footer_key")
+    if footer is not None:
+        footer = _key(footer, "footer_key")
+    prefix = parts.get("aad_prefix")
+    if prefix is not None:
+        prefix = _prefix(prefix)
+    return Keys(footer=footer, columns=columns, by_id=by_id, aad_prefix=prefix)
+
+
+def _named_keys(parts: Mapping[str, Any], part: str) -> dict[str, Key]:
+    """Parse the keys of the member `part`, an object of names and keys."""
+    values = parts.get(part, {})
+    if not isinstance(values, Mapping):
+        raise UsageError("the value must be an object of names and keys", place=part)
+    keys = {}
+    for name, value in values.items():
+        keys[str(name)] = _key(value, f"{part}, {_hide_key(str(name))}")
+    return keys
 
 
 def _hide_key(name: str) -> str:
@@ -226,10 +229,13 @@ def may_be_keys(text: str) -> bool:
     not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True
-    forms = (_decode(text.strip(), form) for form in _FORMS)
-    return text.lstrip().startswith("{") or any(
-        candidate is not None and len(candidate) in KEY_SIZES for candidate in forms
-    )
+    if text.lstrip().startswith("{"):
+        return True
+    for form in _FORMS:
+        candidate = _decode(text.strip(), form)
+        if candidate is not None and len(candidate) in KEY_SIZES:
+            return True
+    return False
 
 
 _FORMS: dict[str, Callable[[str], bytes]] = {
@@ -243,11 +249,10 @@ def _key(value: Any, place: str) -> Key:
     """Parse a key. The error says what is wrong, but never shows the key."""
     # 32 hexadecimal digits are also base64 for 24 bytes, but a random key practically never looks
     # like that.
-    for candidate in (
-        (_decode(value, "hex"), _decode(value, "base64"))
-        if isinstance(value, str)
-        else (_explicit(value),)
-    ):
+    candidates = [_explicit(value)]
+    if isinstance(value, str):
+        candidates = [_decode(value, "hex"), _decode(value, "base64")]
+    for candidate in candidates:
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
     raise UsageError(
@@ -275,7 +280,9 @@ def _explicit(value: Any) -> bytes | None:
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
     ((form, text),) = value.items()
-    return _decode(text, form) if isinstance(text, str) and form in _FORMS else None
+    if not isinstance(text, str) or form not in _FORMS:
+        return None
+    return _decode(text, form)
 
 
 def _decode(text: str, form: str) -> bytes | None:

@@ -2,15 +2,17 @@
 Encryption.md, 4.4 and 5.1).
 
     AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
-    AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
+    AES-CTR    u32 LE length | nonce (12) | ciphertext
 
-The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java
-encrypts whole buffers, such as 100 bytes for the 16 of a filter's header, with zeros at the end. A
-parser reads the struct at the beginning and ignores the rest.
+Only pages under AES_GCM_CTR_V1 are AES-CTR modules. The length counts the bytes after it. A
+plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, such as 100
+bytes for the 16 of a filter's header, with zeros at the end. A parser reads the struct at the
+beginning and ignores the rest.
 
 Additional authenticated data bind a module to its place (4.4):
 
-    AAD = prefix | aad_file_unique | module type (1 byte) | row group (i16 LE) | column (i16 LE) | page (i16 LE)
+    AAD = prefix | aad_file_unique | module type (1 byte)
+          | row group (i16 LE) | column (i16 LE) | page (i16 LE)
 
 The AAD of the footer ends after the module type; only data pages and their headers have a page. So
 a module that was moved to another file, row group, column or page does not authenticate there.
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 
 Bytes = bytes | bytearray | memoryview
 
-LENGTH_BYTES, NONCE_BYTES, TAG_BYTES = 4, 12, 16
+LENGTH_BYTES = 4
+NONCE_BYTES = 12
+TAG_BYTES = 16
 GCM_OVERHEAD = LENGTH_BYTES + NONCE_BYTES + TAG_BYTES
 CTR_OVERHEAD = LENGTH_BYTES + NONCE_BYTES
 SIGNATURE_BYTES = NONCE_BYTES + TAG_BYTES
@@ -74,15 +78,10 @@ class FileAad(NamedTuple):
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
             raise UnreadableError(
                 f"ordinal {max(ordinals):,} is out of range: in encrypted files, row groups, "
-                "columns and pages are numbered from 0 to "
-                f"{MOST_ORDINAL:,}"
+                f"columns and pages are numbered from 0 to {MOST_ORDINAL:,}"
             )
-        return (
-            self.prefix
-            + self.unique
-            + bytes([module])
-            + b"".join(number.to_bytes(2, "little") for number in ordinals)
-        )
+        place = b"".join(number.to_bytes(2, "little") for number in ordinals)
+        return self.prefix + self.unique + bytes([module]) + place
 
 
 class Key:
@@ -122,11 +121,8 @@ class Key:
         ensure_cryptography()
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        return (
-            Cipher(algorithms.AES(self._bytes), modes.CTR(nonce + b"\0\0\0\1"))
-            .encryptor()
-            .update(data)
-        )
+        cipher = Cipher(algorithms.AES(self._bytes), modes.CTR(nonce + b"\0\0\0\1"))
+        return cipher.encryptor().update(data)
 
 
 def ensure_cryptography() -> None:
@@ -144,10 +140,7 @@ def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
     """Decrypt a whole module, its length word included. Raises AuthenticationError if key, place or
     bytes are not the writer's."""
     view = memoryview(module)
-    if (
-        len(view) < GCM_OVERHEAD
-        or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES
-    ):
+    if len(view) < GCM_OVERHEAD or not _states_its_length(view):
         raise AuthenticationError("the stated length is not the length of a module")
     return decrypt_gcm(key, view[LENGTH_BYTES:], aad)
 
@@ -156,9 +149,8 @@ def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
     """Build the module of a plaintext, with a new random nonce."""
     nonce = os.urandom(NONCE_BYTES)
     ciphertext = key.gcm.encrypt(nonce, plain, aad)
-    return b"".join(
-        ((NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little"), nonce, ciphertext)
-    )
+    length = (NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little")
+    return b"".join((length, nonce, ciphertext))
 
 
 def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
@@ -181,29 +173,34 @@ def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
 def parse_ctr(key: Key, module: Bytes) -> bytes:
     """Decrypt a CTR module, whose bytes are not authenticated."""
     view = memoryview(module)
-    if (
-        len(view) < CTR_OVERHEAD
-        or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES
-    ):
+    if len(view) < CTR_OVERHEAD or not _states_its_length(view):
         raise UnreadableError("the stated length is not the length of a module")
     return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
+
+
+def _states_its_length(module: memoryview) -> bool:
+    """Return whether the length word of a module counts exactly the bytes after it."""
+    return int.from_bytes(module[:LENGTH_BYTES], "little") == len(module) - LENGTH_BYTES
 
 
 def sign(key: Key, plain: bytes, aad: bytes) -> bytes:
     """Sign a plaintext footer; return the signature: a new nonce, and the tag that GCM computes for
     the footer (5.5)."""
     nonce = os.urandom(NONCE_BYTES)
-    return nonce + key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:]
+    return nonce + _tag_of(key, nonce, plain, aad)
+
+
+def _tag_of(key: Key, nonce: bytes, plain: bytes, aad: bytes) -> bytes:
+    return key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:]
 
 
 def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
     """Ensure that the signature is that of these bytes. Raises AuthenticationError."""
     from hmac import compare_digest
 
-    nonce, tag = signature[:NONCE_BYTES], signature[NONCE_BYTES:]
-    if len(tag) != TAG_BYTES or not compare_digest(
-        key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag
-    ):
+    nonce = signature[:NONCE_BYTES]
+    tag = signature[NONCE_BYTES:]
+    if len(tag) != TAG_BYTES or not compare_digest(_tag_of(key, nonce, plain, aad), tag):
         raise AuthenticationError(
             "the signature of the footer does not match: the key is wrong, the AAD prefix "
             "differs, or the bytes were changed"
