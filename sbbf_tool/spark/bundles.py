@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+
 from sbbf_tool.reports.plain import schema_of
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import TASK_COST, pack
@@ -22,7 +24,6 @@ from sbbf_tool.spark.rows import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _BUNDLE_COST = 8 << 20
@@ -60,34 +61,28 @@ class Listing:
     def of(cls, frame: DataFrame, *, keep: bool = False) -> Listing:
         """Compute the rows of a listing. Above 100,000, `keep` those that a frame would not find
         again as they are now."""
+        spark = frame.sparkSession
         few = collect_few(frame)
         if few is not None:
-            return cls(frame.sparkSession, few)
-        return cls(frame.sparkSession, keep_on_cluster(frame) if keep else frame)
+            return cls(spark, few)
+        if keep:
+            frame = keep_on_cluster(frame)
+        return cls(spark, frame)
 
     def frame(self) -> DataFrame:
         """Return the listing as a DataFrame."""
-        import pyarrow as pa
-
-        return (
-            frame_of_arrow(self.spark, self._files, ddl_of(ListedFile))
-            if isinstance(self._files, pa.Table)
-            else self._files
-        )
+        if isinstance(self._files, pa.Table):
+            return frame_of_arrow(self.spark, self._files, ddl_of(ListedFile))
+        return self._files
 
     def _measure(self) -> Size:
-        import pyarrow as pa
-
         if isinstance(self._files, pa.Table):
-            columns = (self._files[name].to_pylist() for name in ("bytes", "skipped"))
-            sizes = [size for size, skipped in zip(*columns, strict=True) if skipped is None]
+            lengths = self._files["bytes"].to_pylist()
+            reasons = self._files["skipped"].to_pylist()
+            sizes = [size for size, reason in zip(lengths, reasons, strict=True) if reason is None]
             known = [size for size in sizes if size is not None]
-            return Size(
-                self._files.num_rows,
-                len(sizes),
-                sum(known),
-                sum(size > TASK_COST for size in known),
-            )
+            large = [size for size in known if size > TASK_COST]
+            return Size(self._files.num_rows, len(sizes), sum(known), len(large))
         from pyspark.sql.functions import coalesce, col, count, lit, when
         from pyspark.sql.functions import sum as total
 
@@ -111,44 +106,35 @@ class Listing:
         in the same folder. If an executor is lost, the same files are bundled in the same way
         again.
         """
-        import pyarrow as pa
-
         fields = list(schema_of(ListedFile))
         names = [field.name for field in fields]
-        schema = (
-            "units "
-            f"array<struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in fields)}>>"
-        )
+        unit = pa.struct(fields)
+        schema = f"units array<{type_name(unit)}>"
 
         def bundle(batches: Batches) -> Batches:
-            import pyarrow as pa
-
             for batch in batches:
-                costs = batch.column("bytes").to_pylist() if by_bytes else [0] * batch.num_rows
-                ends = accumulate(
-                    map(len, pack(costs, lambda size: size or 0, _BUNDLE_COST)), initial=0
-                )
+                costs = [0] * batch.num_rows
+                if by_bytes:
+                    costs = batch.column("bytes").to_pylist()
+                packs = pack(costs, lambda size: size or 0, _BUNDLE_COST)
+                ends = pa.array(list(accumulate(map(len, packs), initial=0)), pa.int32())
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)],
-                    names=["units"],
-                )
+                bundled = pa.ListArray.from_arrays(ends, units)
+                yield pa.RecordBatch.from_arrays([bundled], names=["units"])
 
-        num_tasks = max(
-            _TASKS_A_CORE * cores_of(self.spark),
-            min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS),
-        )
+        num_tasks = self._count_tasks()
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
         batches = self._files.select(names).sort_by("path").combine_chunks().to_batches()
-        bundles = pa.Table.from_batches(
-            bundle(map(with_usual_types, batches)),
-            pa.schema([("units", pa.list_(pa.struct(fields)))]),
-        )
-        return frame_of_arrow(self.spark, bundles, schema).repartition(
-            min(num_tasks, max(1, bundles.num_rows))
-        )
+        arrow_schema = pa.schema([("units", pa.list_(unit))])
+        bundles = pa.Table.from_batches(bundle(map(with_usual_types, batches)), arrow_schema)
+        frame = frame_of_arrow(self.spark, bundles, schema)
+        return frame.repartition(min(num_tasks, max(1, bundles.num_rows)))
+
+    def _count_tasks(self) -> int:
+        by_files = min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS)
+        return max(_TASKS_A_CORE * cores_of(self.spark), by_files)
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -82,7 +82,9 @@ def convert_errors() -> Iterator[None]:
             converted = convert_error(error)
             # Where the hint says what to do, the traces of Java and of the worker would only hide
             # it.
-            raise converted from None if converted.hint else error
+            if converted.hint:
+                raise converted from None
+            raise converted from error
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -90,9 +92,10 @@ def is_of_spark(error: Exception) -> bool:
     JVM for which PySpark has no class."""
     from pyspark.errors import PySparkException
 
-    return isinstance(error, PySparkException | ConnectionError | EOFError) or type(
-        error
-    ).__module__.partition(".")[0] in ("py4j", "grpc")
+    if isinstance(error, PySparkException | ConnectionError | EOFError):
+        return True
+    package = type(error).__module__.partition(".")[0]
+    return package in ("py4j", "grpc")
 
 
 def convert_error(error: Exception) -> SbbfError:
@@ -115,13 +118,12 @@ def convert_error(error: Exception) -> SbbfError:
     cause = find_cause(message) or type(error).__name__
     if module := _NO_MODULE.match(cause):
         return SbbfError(f"the executors have no Python module {module[1]}", hint=_ON_EXECUTORS)
-    return SbbfError(
-        f"Spark failed: {cause}",
-        hint=next(
-            (hint for pattern, hint in _HINTS if pattern.search(cause)),
-            None if has_answer else _AGAIN,
-        ),
-    )
+    hint = None if has_answer else _AGAIN
+    for pattern, advice in _HINTS:
+        if pattern.search(cause):
+            hint = advice
+            break
+    return SbbfError(f"Spark failed: {cause}", hint=hint)
 
 
 def find_cause(text: str) -> str:
@@ -132,8 +134,9 @@ def find_cause(text: str) -> str:
     """
     if _TRACEBACK in text:
         lines = text.rpartition(_TRACEBACK)[2].splitlines()
-        if cause := next((line for line in lines[1:] if line[:1].strip()), ""):
-            return cause.strip()
+        for line in lines[1:]:
+            if line[:1].strip():
+                return line.strip()
     task = _FAILURE.search(text)
     causes = _CAUSE.findall(text if task is None else text[task.end() :])
     if task is not None and (not causes or _LOST_WORKER in task[1]):
@@ -145,9 +148,8 @@ def find_cause(text: str) -> str:
     else:
         lines = [line for line in text.splitlines() if line.strip()]
         # py4j names its own call in the first line, and the exception in the second.
-        cause = next(
-            (line[2:] for line in lines if line.startswith(": ")), lines[0] if lines else ""
-        )
+        exceptions = [line[2:] for line in lines if line.startswith(": ")]
+        cause = next(iter(exceptions or lines), "")
     return cause.strip().removeprefix("org.apache.spark.SparkException: ")
 
 
@@ -189,11 +191,9 @@ def describe_ending() -> str | None:
     code = process.poll()
     if code is None:
         return None
-    return (
-        f"the driver's JVM was killed by signal {-code}"
-        if code < 0
-        else f"the driver's JVM ended with exit code {code}"
-    )
+    if code < 0:
+        return f"the driver's JVM was killed by signal {-code}"
+    return f"the driver's JVM ended with exit code {code}"
 
 
 def _loggers() -> list[logging.Logger]:

@@ -149,11 +149,12 @@ def _list(path: str | None) -> Iterator[str]:
 
     if path is None:
         return
-    try:
-        yield from (
-            file.path for file in discover([path_of(path)] if path else ()) if file.skipped is None
-        )
-    except SbbfError:
-        yield path
     if not path:
         yield path  # reading it says why
+        return
+    try:
+        for file in discover([path_of(path)]):
+            if file.skipped is None:
+                yield file.path
+    except SbbfError:
+        yield path

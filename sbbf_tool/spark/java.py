@@ -62,29 +62,30 @@ def find_java(spark: Version) -> str:
     for java in javas:
         if accepts(spark, java.version):
             return java.home
-    versions = (
-        "17, 21 or 25 (from 25.0.3)"
-        if spark >= (4, 2)
-        else "17 or 21"
-        if spark >= (4, 0)
-        else "8, 11 or 17"
+    if spark >= (4, 2):
+        versions = "17, 21 or 25 (from 25.0.3)"
+    elif spark >= (4, 0):
+        versions = "17 or 21"
+    else:
+        versions = "8, 11 or 17"
+    machine = "there is none by JAVA_HOME or on PATH"
+    if javas:
+        machine = f"there is only {', '.join(map(str, javas))}"
+    release = ".".join(map(str, spark[:2]))
+    raise UsageError(
+        f"Spark {release} needs Java {versions}, but {machine}",
+        hint="install one, or set JAVA_HOME to it",
     )
-    machine = (
-        f"there is only {', '.join(map(str, javas))}"
-        if javas
-        else "there is none by JAVA_HOME or on PATH"
-    )
-    message = f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, but {machine}"
-    raise UsageError(message, hint="install one, or set JAVA_HOME to it")
 
 
 def accepts(spark: Version, java: Version) -> bool:
     """Return whether this version of Spark runs on this version of Java."""
     if spark < (4, 0):
         return java[0] in (8, 11, 17)
-    return java[0] in (17, 21) or (
-        java[0] == _SINCE_4_2[0] and java >= _SINCE_4_2 and spark >= (4, 2)
-    )
+    major = java[0]
+    if major == _SINCE_4_2[0]:
+        return java >= _SINCE_4_2 and spark >= (4, 2)
+    return major in (17, 21)
 
 
 def query_java(java: str | os.PathLike[str], seconds: float = _SECONDS_TO_ANSWER) -> Java | None:
@@ -111,11 +112,11 @@ def query_java(java: str | os.PathLike[str], seconds: float = _SECONDS_TO_ANSWER
     version = _VERSION.search(done.stderr)
     if version is None:
         return None
-    home = _HOME.search(done.stderr)
-    return Java(
-        home[1] if home else str(Path(java).resolve().parent.parent),
-        tuple(map(int, version[1].split("."))),
-    )
+    numbers = tuple(map(int, version[1].split(".")))
+    stated_home = _HOME.search(done.stderr)
+    if stated_home is not None:
+        return Java(stated_home[1], numbers)
+    return Java(str(Path(java).resolve().parent.parent), numbers)
 
 
 def _find_installed() -> Iterator[Java]:

@@ -9,18 +9,20 @@ from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
 from sbbf_tool.reports.plain import escape_bytes, from_batch, restore_bytes, schema_of, to_batch
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
 from sbbf_tool.running.discover import discover as find_files
 from sbbf_tool.running.discover import path_of, stat_file
+from sbbf_tool.running.selection import is_table
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
 from sbbf_tool.storage import listing, places
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _LISTED_AT_ONCE = 10_000
@@ -30,20 +32,18 @@ _REQUESTS = 32
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the location of a table in Spark's catalog if this package knows its format;
     otherwise, or for a view, its files."""
-    from sbbf_tool.running.selection import is_table
-
     with convert_errors():
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()
         # A column may have the name too; what describes the table follows the columns.
-        if rows and is_table(location := path_of(rows[-1]["data_type"])):
-            return (location,)
+        if rows:
+            location = path_of(rows[-1]["data_type"])
+            if is_table(location):
+                return (location,)
         return tuple(path_of(path) for path in spark.table(name).inputFiles())
 
 
 def table_of(files: Iterable[ListedFile]) -> pa.Table:
     """Return a listing that this process has made."""
-    import pyarrow as pa
-
     return pa.Table.from_batches([to_batch(ListedFile, files)])
 
 
@@ -68,10 +68,14 @@ def list_names(
     names = [places.absolute(path_of(name)) for name in names]
     addresses = [name for name in names if not places.is_listed_here(name)]
     paths = [name for name in names if name not in addresses]
-    listings = [normalize_listing(_list_hadoop(spark, addresses), predicate)] if addresses else []
+    listings = []
+    if addresses:
+        listings.append(normalize_listing(_list_hadoop(spark, addresses), predicate))
     if paths:
         listings.append(_list_paths(spark, paths, predicate, links=links, must_exist=must_exist))
-    return listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1])
+    if len(listings) == 1:
+        return listings[0]
+    return listings[0].unionByName(listings[1])
 
 
 def _list_paths(
@@ -88,20 +92,18 @@ def _list_paths(
     def find(batches: Batches) -> Batches:
         for batch in batches:
             batch_names = [restore_bytes(name) for name in batch.column("name").to_pylist()]
-            for name in batch_names if must_exist else ():
-                ensure_exists(name)
+            if must_exist:
+                for name in batch_names:
+                    ensure_exists(name)
             files = find_files(batch_names, predicate, links=links)
-            if (
-                must_exist and not links
-            ):  # a listing for users; the rows of a run also count the links to folders
+            if must_exist and not links:
+                # A listing for users; the rows of a run also count the links to folders.
                 files = (file for file in files if file.skipped is None)
             while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
-    name_frame = spark.createDataFrame(
-        [(escape_bytes(name),) for name in names], "name string"
-    ).coalesce(1)
-    return map_in_arrow(name_frame, find, ddl_of(ListedFile))
+    name_frame = spark.createDataFrame([(escape_bytes(name),) for name in names], "name string")
+    return map_in_arrow(name_frame.coalesce(1), find, ddl_of(ListedFile))
 
 
 def ensure_exists(name: str) -> None:
@@ -119,9 +121,8 @@ def _list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
         # This source reads the contents of files only if its column `content` is selected.
         files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(names)
     # Spark itself leaves out the names that hold no data. The first bytes are not looked at.
-    files = files.where(
-        col("path").rlike(r"(?i)(\.(parquet|parq|pq)|/[^./]+)$") & (col("length") > 0)
-    )
+    is_data = col("path").rlike(r"(?i)(\.(parquet|parq|pq)|/[^./]+)$")
+    files = files.where(is_data & (col("length") > 0))
     return files.select(
         "path",
         col("length").alias("bytes"),
@@ -135,29 +136,29 @@ def complete_listing(frame: DataFrame) -> DataFrame:
     return frame if is_complete else normalize_listing(frame, None)
 
 
-def _absolute(path: str, folder: str) -> str:
+def _absolute(name: str | None, folder: str) -> str:
+    """Return the path of a row, below `folder` if it is relative; an empty text if it has none."""
+    if not name:
+        return ""
+    path = path_of(name)
     return path if places.is_url(path) else os.path.join(folder, path)
 
 
 def measure_again(files: DataFrame) -> DataFrame:
     """Return a listing with the lengths that its files have now."""
 
+    def measure_file(listed: ListedFile) -> ListedFile:
+        if listed.skipped:
+            return listed
+        measured = stat_file(restore_bytes(listed.path))
+        return listed if measured.bytes is None else measured
+
     def measure(batches: Batches) -> Batches:
         # Each thread waits for one request to the store.
         with ThreadPoolExecutor(_REQUESTS) as threads:
             for batch in batches:
-                listed = list(from_batch(ListedFile, batch))
-                now = threads.map(
-                    lambda file: file if file.skipped else stat_file(restore_bytes(file.path)),
-                    listed,
-                )
-                yield to_batch(
-                    ListedFile,
-                    (
-                        file if new.bytes is None else new
-                        for file, new in zip(listed, now, strict=True)
-                    ),
-                )
+                listed = from_batch(ListedFile, batch)
+                yield to_batch(ListedFile, threads.map(measure_file, listed))
 
     return map_in_arrow(files, measure, ddl_of(ListedFile))
 
@@ -177,53 +178,58 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
     folder = os.getcwd()
 
     def column(name: str, alternative: str, kind: str) -> Column:
-        source = next((label for label in (name, alternative) if label in frame.columns), None)
-        return (lit(None) if source is None else col(source)).cast(kind).alias(name)
+        source = lit(None)
+        for label in (alternative, name):
+            if label in frame.columns:
+                source = col(label)
+        return source.cast(kind).alias(name)
 
     def choose(batches: Batches) -> Batches:
-        import pyarrow as pa
-
-        schema = schema_of(ListedFile)
         for batch in batches:
-            # Columns and not objects: there may be ten million files.
-            paths = [
-                _absolute(path_of(path), folder) if path else ""
-                for path in batch.column("path").to_pylist()
-            ]
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {
-                "path": pa.array(paths, pa.string())
-            }
-            arrays = [
-                columns[field.name]
-                if field.name in columns
-                else pa.nulls(batch.num_rows, field.type)
-                for field in schema
-            ]
-            files = pa.RecordBatch.from_arrays(arrays, names=schema.names)
+            files = _complete_batch(batch, folder)
             if predicate is not None:
-                skipped = batch.column("skipped").to_pylist()
-                choices = [
-                    reason is not None or not path or predicate.accepts(path)
-                    for path, reason in zip(paths, skipped, strict=True)
-                ]
-                files = files.filter(pa.array(choices, pa.bool_()))
+                files = files.filter(_select_paths(files, predicate))
             yield files
 
-    # The rows of an earlier stage, which are no listing, have the reason.
-    reason = column("reason", "reason", "string")
-    skipped = coalesce(
-        column("skipped", "skipped", "string"), when(reason.isin(LINK, *LEFT_OUT), reason)
-    )
-    size, time = (
-        column("bytes", "length", "bigint"),
-        column("modified", "modificationTime", "double"),
-    )
-    if (kind := dict(frame.dtypes)["path"]) not in ("string", "binary"):
+    kind = dict(frame.dtypes)["path"]
+    if kind not in ("string", "binary"):
         raise UsageError(
             f"the column 'path' of the DataFrame has the type {kind}", hint="give paths as text"
         )
-    return map_in_arrow(
-        frame.select(col("path").cast("string"), size, time, skipped.alias("skipped")),
-        choose,
-        ddl_of(ListedFile),
+    # The rows of an earlier stage, which are no listing, have the reason.
+    reason = column("reason", "reason", "string")
+    reason_to_skip = when(reason.isin(LINK, *LEFT_OUT), reason)
+    known_columns = frame.select(
+        col("path").cast("string"),
+        column("bytes", "length", "bigint"),
+        column("modified", "modificationTime", "double"),
+        coalesce(column("skipped", "skipped", "string"), reason_to_skip).alias("skipped"),
     )
+    return map_in_arrow(known_columns, choose, ddl_of(ListedFile))
+
+
+def _complete_batch(batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
+    """Return a batch with all columns of `ListedFile`, unknown ones null, and with absolute paths;
+    relative paths are those of `folder`."""
+    # Columns and not objects: there may be ten million files.
+    paths = [_absolute(path, folder) for path in batch.column("path").to_pylist()]
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns["path"] = pa.array(paths, pa.string())
+    schema = schema_of(ListedFile)
+    arrays = []
+    for field in schema:
+        array = columns.get(field.name)
+        if array is None:
+            array = pa.nulls(batch.num_rows, field.type)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+
+def _select_paths(files: pa.RecordBatch, predicate: PathPredicate) -> pa.BooleanArray:
+    """Return which files of a batch are in the selected partitions, or have a reason in their
+    row."""
+    choices = []
+    paths = files.column("path").to_pylist()
+    for path, reason in zip(paths, files.column("skipped").to_pylist(), strict=True):
+        choices.append(reason is not None or not path or predicate.accepts(path))
+    return pa.array(choices, pa.bool_())

@@ -17,9 +17,11 @@ import struct
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
@@ -34,7 +36,6 @@ from sbbf_tool.spark.rows import FILES_PER_TASK, Batches, ddl_of, map_in_arrow
 from sbbf_tool.verbs.probe import Probe
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from sbbf_tool.file.keys import KeysLike
@@ -88,64 +89,55 @@ def probe_keys(
                 yield _list_batch("units", units.slice(start, FILES_PER_TASK))
 
     key_frame = _select_key(values, column)
-    infers_local_times = (
-        values.sparkSession.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or ""
-    ).lower()
-    compares = partial(
-        compare_in_spark,
-        key_frame.schema["key"].dataType.simpleString(),
-        infers_local_times == "true",
-    )
+    key_type = key_frame.schema["key"].dataType.simpleString()
+    setting = values.sparkSession.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true")
+    infers_local_times = setting is not None and setting.lower() == "true"
+    compares = partial(compare_in_spark, key_type, infers_local_times)
+
+    def look_up(keys_of_row: list[object], units: list[dict[str, Any]]) -> Iterator[Row[Any]]:
+        work = Work(Probe(column, keys_of_row, compares=compares), keys=keys, strict=strict)
+        for unit in units:
+            file = from_plain(ListedFile, unit)
+            yield skip(file) if file.skipped else work(restore_bytes(file.path))
 
     def answer(batches: Batches) -> Batches:
         for batch in batches:
             for row in range(batch.num_rows):
-                verb = Probe(column, batch.column("keys")[row].as_py() or (), compares=compares)
-                work = Work(verb, keys=keys, strict=strict)
-                units = batch.column("units")[row].as_py()
-                files = (from_plain(ListedFile, unit) for unit in units)
-                rows = (
-                    skip(file) if file.skipped else work(restore_bytes(file.path)) for file in files
-                )
+                keys_of_row = batch.column("keys")[row].as_py() or []
+                rows = look_up(keys_of_row, batch.column("units")[row].as_py())
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
                     yield to_batch(Row[ProbeReport], part)
 
     def combine(batches: Batches) -> Batches:
-        rows = (row for batch in batches for row in from_batch(Row[ProbeReport], batch))
+        rows = chain.from_iterable(from_batch(Row[ProbeReport], batch) for batch in batches)
         for _, answers in groupby(rows, key=attrgetter("path")):
             yield to_batch(Row[ProbeReport], [_combine_answers(answers)])
 
     listing = Listing.of(complete_listing(files))
     bundles = listing.bundle()
-    groups = map_in_arrow(
-        bundles,
-        join_bundles,
-        StructType([*bundles.schema.fields, StructField("number", IntegerType())]),
-    )
+    numbered = StructType([*bundles.schema.fields, StructField("number", IntegerType())])
+    groups = map_in_arrow(bundles, join_bundles, numbered)
     # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join
     # without an equation.
-    answers = map_in_arrow(
-        groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"),
-        answer,
-        ddl_of(Row[ProbeReport]),
-    )
+    pairs = groups.join(broadcast(_bundle_keys(key_frame)), "number", "left")
+    schema = ddl_of(Row[ProbeReport])
+    answers = map_in_arrow(pairs, answer, schema)
     by_file = answers.repartition(cores_of(listing.spark), "path").sortWithinPartitions("path")
-    return map_in_arrow(by_file, combine, ddl_of(Row[ProbeReport]))
+    return map_in_arrow(by_file, combine, schema)
 
 
 def _combine_answers(rows: Iterator[Row[ProbeReport]]) -> Row[ProbeReport]:
     """Combine the rows of one file; if one of them failed, it is the row of the file."""
-    first = next(rows)
+    combined = next(rows)
     for row in rows:
-        report, more = first.report, row.report
+        report = combined.report
         if report is None:
             break
-        first = (
-            row
-            if more is None
-            else replace(first, report=_add(report, more), seconds=first.seconds + row.seconds)
-        )
-    return first
+        if row.report is None:
+            return row
+        seconds = combined.seconds + row.seconds
+        combined = replace(combined, report=_add(report, row.report), seconds=seconds)
+    return combined
 
 
 def _add(report: ProbeReport, more: ProbeReport) -> ProbeReport:
@@ -176,48 +168,63 @@ def compare_in_spark(
 ) -> bool | Callable[[object], bool]:
     """Return which keys of a type of Spark equal the values of a column by their own value: all,
     none, or those that a function accepts."""
-    logical = column.logical
-    kind = column.physical if logical is None else logical.kind
-    precision, scale = _WHOLE_NUMBERS.get(key_type, (0, 0))
-    if decimal := _DECIMAL.fullmatch(key_type):
-        precision, scale = int(decimal[1]), int(decimal[2])
     if column.doubt:
         return False
-    if precision and logical is not None and kind == "DECIMAL":
-        # Spark has 38 digits, and rounds if both need more.
-        return bool(
-            max(precision - scale, logical.precision - logical.scale) + max(scale, logical.scale)
-            <= _MOST_DIGITS
-        )
+    logical = column.logical
+    kind = column.physical if logical is None else logical.kind
+    if kind in ("INT32", "INT64", "INT") and key_type == "string":
+        return lambda key: _CANONICAL.fullmatch(str(key)) is not None
     if kind in ("INT32", "INT64", "INT"):
-        if key_type == "string":
-            return lambda key: _CANONICAL.fullmatch(str(key)) is not None
-        return (
-            bool(precision)
-            and max(precision - scale, _WHOLE_NUMBERS["bigint"][0]) + scale <= _MOST_DIGITS
-        )
+        return _fits_in_decimals(_digits_of(key_type), _WHOLE_NUMBERS["bigint"])
+    if kind == "DECIMAL" and logical is not None:
+        return _fits_in_decimals(_digits_of(key_type), (logical.precision, logical.scale))
     if kind in EXACT_INTEGERS:
-        if key_type in _WHOLE_NUMBERS:
-            return lambda key: isinstance(key, int) and abs(key) <= EXACT_INTEGERS[kind]
-        if key_type == "double" and kind == "FLOAT":
-            return lambda key: (
-                isinstance(key, float) and (key != key or abs(key) == math.inf or _is_single(key))
-            )
-        return key_type in ("float", "double")
+        return _compare_with_floats(key_type, kind)
     if kind == "DATE" and key_type == "date":
         return lambda key: isinstance(key, date) and key >= GREGORIAN
     if kind == "TIMESTAMP" and logical is not None and logical.unit != "NANOS":
-        if key_type == ("timestamp" if logical.utc else "timestamp_ntz") and (
-            logical.utc or infers_local_times
-        ):
-            return lambda key: (
-                isinstance(key, datetime) and key.replace(tzinfo=None) >= _SINCE_LEGACY_ZONES
-            )
-        return False
+        if logical.utc:
+            is_same_type = key_type == "timestamp"
+        else:
+            is_same_type = key_type == "timestamp_ntz" and infers_local_times
+        return _is_of_todays_zones if is_same_type else False
     return key_type in _SAME.get(kind, ())
 
 
+def _digits_of(key_type: str) -> tuple[int, int] | None:
+    """Return precision and scale of a type of keys as decimals; None for other types."""
+    decimal = _DECIMAL.fullmatch(key_type)
+    if decimal is not None:
+        return int(decimal[1]), int(decimal[2])
+    return _WHOLE_NUMBERS.get(key_type)
+
+
+def _fits_in_decimals(key: tuple[int, int] | None, column: tuple[int, int]) -> bool:
+    """Return whether Spark compares both, given as precision and scale, without rounding: it has 38
+    digits, and rounds if both together need more."""
+    if key is None:
+        return False
+    whole_digits = max(precision - scale for precision, scale in (key, column))
+    return whole_digits + max(key[1], column[1]) <= _MOST_DIGITS
+
+
+def _compare_with_floats(key_type: str, kind: str) -> bool | Callable[[object], bool]:
+    """Return which keys equal a FLOAT or DOUBLE by their own value."""
+    if key_type in _WHOLE_NUMBERS:
+        return lambda key: isinstance(key, int) and abs(key) <= EXACT_INTEGERS[kind]
+    if key_type == "double" and kind == "FLOAT":
+        return lambda key: isinstance(key, float) and _is_single(key)
+    return key_type in ("float", "double")
+
+
+def _is_of_todays_zones(key: object) -> bool:
+    return isinstance(key, datetime) and key.replace(tzinfo=None) >= _SINCE_LEGACY_ZONES
+
+
 def _is_single(number: float) -> bool:
+    """Return whether a number is the same in single precision; infinities and NaN are."""
+    if not math.isfinite(number):
+        return True
     try:
         return bool(struct.unpack("<f", struct.pack("<f", number))[0] == number)
     except OverflowError:
@@ -228,8 +235,6 @@ def _bundle_keys(keys: DataFrame) -> DataFrame:
     """Return a column `keys` with lists of keys, and `number`."""
 
     def bundle(batches: Batches) -> Batches:
-        import pyarrow as pa
-
         arrays: list[pa.Array] = []
         # Spark's batches have 10,000 rows unless configured otherwise.
         for batch in batches:
@@ -242,18 +247,13 @@ def _bundle_keys(keys: DataFrame) -> DataFrame:
         if arrays:
             yield _list_batch("keys", pa.concat_arrays(arrays))
 
-    return map_in_arrow(
-        keys.coalesce(1),
-        bundle,
-        f"keys array<{keys.schema['key'].dataType.simpleString()}>, number int",
-    )
+    key_type = keys.schema["key"].dataType.simpleString()
+    return map_in_arrow(keys.coalesce(1), bundle, f"keys array<{key_type}>, number int")
 
 
 def _list_batch(name: str, values: pa.Array) -> pa.RecordBatch:
     """Return a batch of one row: all values as a list, and the number 0."""
-    import pyarrow as pa
-
-    values_of_row = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
-    return pa.RecordBatch.from_arrays(
-        [values_of_row, pa.array([0], pa.int32())], names=[name, "number"]
-    )
+    ends = pa.array([0, len(values)], pa.int32())
+    number = pa.array([0], pa.int32())
+    columns = [pa.ListArray.from_arrays(ends, values), number]
+    return pa.RecordBatch.from_arrays(columns, names=[name, "number"])

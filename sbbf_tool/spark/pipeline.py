@@ -92,11 +92,11 @@ def discover(
         if live_table is None:
             paths = list_catalog_table(spark, name)
             if len(paths) == 1:
-                name, live_table = paths[0], find_table(paths[0])
+                name = paths[0]
+                live_table = find_table(name)
         if live_table is not None:
-            return Listing(
-                spark, table_of(Selection(name, predicate, table=live_table).files())
-            ).frame()
+            selection = Selection(name, predicate, table=live_table)
+            return Listing(spark, table_of(selection.files())).frame()
         files = spark.createDataFrame([(path,) for path in paths], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
         listing = normalize_listing(files, predicate)
@@ -122,9 +122,10 @@ def run(
     cluster, until the session ends. Links of a listing are skipped. `keys`, `max_page_bytes` and
     `strict` are as in `running.run`; `edit` may have the first two.
     """
-    if edit is not None:
-        limit = edit.limit if max_page_bytes is None else PageLimit.of(max_page_bytes)
-        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+    if edit is not None and keys is not None:
+        edit = replace(edit, keys=keys)
+    if edit is not None and max_page_bytes is not None:
+        edit = replace(edit, limit=PageLimit.of(max_page_bytes))
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     if not work.changes:
         return map_work(Listing.of(complete_listing(files)), work)
@@ -142,28 +143,28 @@ def map_work(
 ) -> DataFrame:
     """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count`
     gets the bytes of each file."""
-    cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
+    # Large files share the cores of the cluster, where the work of a file can use several.
+    cores_of_large = 1
+    if work.needs.threads:
+        cores_of_large = cores_of(listing.spark) // max(1, listing.size.large)
 
-    def work_on(file: ListedFile) -> Row[Any]:
+    def work_on(values: dict[str, Any]) -> Row[Any]:
+        file = from_plain(ListedFile, values)
         if file.skipped:
             return skip(file)
-        is_large = num_large is not None and (file.bytes or 0) > TASK_COST
-        row = work(
-            restore_bytes(file.path),
-            _threads(cores // max(1, num_large or 0)) if is_large else _threads(1),
-        )
+        num_bytes = file.bytes or 0
+        cores = cores_of_large if num_bytes > TASK_COST else 1
+        row = work(restore_bytes(file.path), _threads(cores))
         row = restore_row(row, file, work)
         if count is not None:
-            count(file.bytes or 0)
+            count(num_bytes)
         return row
 
     def carry(batches: Batches) -> Batches:
         with share_listings():
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
-                    yield to_batch(
-                        work.row, (work_on(from_plain(ListedFile, values)) for values in bundle)
-                    )
+                    yield to_batch(work.row, map(work_on, bundle))
 
     bundles = listing.bundle(by_bytes=work.reads_data)
     if packs:
@@ -177,7 +178,8 @@ def _threads(cores: int) -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    return max(1 if context is None else context.cpus(), min(os.cpu_count() or 1, cores))
+    own_cores = 1 if context is None else context.cpus()
+    return max(own_cores, min(os.cpu_count() or 1, cores))
 
 
 Report = TypeVar("Report")
@@ -201,11 +203,13 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
     if not work.changes or edit is None or listed.bytes is None:
         return row
     if report is None:
-        is_same = row.status != SKIPPED or list_file(row.path).bytes in (None, listed.bytes)
-        return row if is_same else replace(row, reason=f"{row.reason}; {_LOST}")
-    if edit.dry_run or (
-        report.old_bytes == listed.bytes and (row.status != SKIPPED or _has_listed_inode(listed))
-    ):
+        if row.status != SKIPPED or list_file(row.path).bytes in (None, listed.bytes):
+            return row
+        return replace(row, reason=f"{row.reason}; {_LOST}")
+    has_listed_bytes = report.old_bytes == listed.bytes
+    if edit.dry_run:
+        return row
+    if has_listed_bytes and (row.status != SKIPPED or _has_listed_inode(listed)):
         return row
     try:
         with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:
@@ -214,10 +218,10 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
             return replace(row, status=OK, reason=None, report=restored)
     except SbbfError:
         pass  # the warning says what is not known
-    is_idle = (report.old_bytes, report.old_end_hash) == (report.new_bytes, report.new_end_hash)
-    return (
-        replace(row, report=replace(report, warnings=(*report.warnings, _LOST))) if is_idle else row
-    )
+    old_end = (report.old_bytes, report.old_end_hash)
+    if old_end != (report.new_bytes, report.new_end_hash):
+        return row
+    return replace(row, report=replace(report, warnings=(*report.warnings, _LOST)))
 
 
 def _has_listed_inode(listed: ListedFile) -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.plain import from_batch, schema_of
 from sbbf_tool.spark.causes import (
@@ -29,16 +31,24 @@ from sbbf_tool.spark.causes import (
 from sbbf_tool.spark.session import version_check
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
-Batches = Iterator["pa.RecordBatch"]
+Batches = Iterator[pa.RecordBatch]
 
 PACKED = "task bigint, rows binary"
 """Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of
 the task that made them."""
+
+
+_TYPE_NAMES = {
+    "string": "string",
+    "int64": "bigint",
+    "double": "double",
+    "bool": "boolean",
+    "binary": "binary",
+}
 
 
 def ddl_of(row: type) -> str:
@@ -53,19 +63,12 @@ def ddl(fields: Iterable[pa.Field]) -> str:
 
 def type_name(kind: pa.DataType) -> str:
     """Return an Arrow type as Spark's DDL."""
-    import pyarrow as pa
-
     if pa.types.is_list(kind):
         return f"array<{type_name(kind.value_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in kind)}>"
-    return {
-        "string": "string",
-        "int64": "bigint",
-        "double": "double",
-        "bool": "boolean",
-        "binary": "binary",
-    }[str(kind)]
+        fields = (f"`{field.name}`: {type_name(field.type)}" for field in kind)
+        return f"struct<{', '.join(fields)}>"
+    return _TYPE_NAMES[str(kind)]
 
 
 def map_in_arrow(
@@ -75,7 +78,8 @@ def map_in_arrow(
     the version of this package."""
     from pyspark import cloudpickle
 
-    ensure_same_version, pickled = version_check(), cloudpickle.dumps(partial(_call, function))  # type: ignore[no-untyped-call]
+    ensure_same_version = version_check()
+    pickled = cloudpickle.dumps(partial(_call, function))  # type: ignore[no-untyped-call]
 
     def call(batches: Batches) -> Batches:
         # Pickled by value, as is the check: what another version would unpickle may be missing
@@ -97,8 +101,6 @@ def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
 def with_usual_types(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch with `string` in place of `large_string`, as a setting of Spark makes it, and
     likewise for `binary`."""
-    import pyarrow as pa
-
     types = [_usual_type(kind) for kind in batch.schema.types]
     if types == batch.schema.types:
         return batch
@@ -107,8 +109,6 @@ def with_usual_types(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _usual_type(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_binary(kind):
@@ -122,12 +122,11 @@ def _usual_type(kind: pa.DataType) -> pa.DataType:
 
 def collect_arrow(frame: DataFrame) -> pa.Table:
     """Return the rows of a frame as a table on the driver."""
-    import pyarrow as pa
-
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
-    packs = frame.mapInArrow(pack_batches, PACKED).collect()
-    batches = [batch for _, rows in packs for batch in pa.ipc.open_stream(rows)]
+    batches: list[pa.RecordBatch] = []
+    for _, rows in frame.mapInArrow(pack_batches, PACKED).collect():
+        batches.extend(pa.ipc.open_stream(rows))
     if not batches:
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -141,36 +140,32 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 
     if hasattr(DataFrame, "toArrow"):
         return spark.createDataFrame(table, ddl)
-    packs = [
-        tuple(row.values())
-        for batch in pack_batches(iter(table.to_batches()))
-        for row in batch.to_pylist()
-    ]
+    packs: list[tuple[object, ...]] = []
+    for batch in pack_batches(iter(table.to_batches())):
+        packs.extend(tuple(row.values()) for row in batch.to_pylist())
     return spark.createDataFrame(packs, PACKED).mapInArrow(_unpack_batches, ddl)
 
 
 def pack_batches(batches: Batches) -> Batches:
     """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver,
     each is a single value."""
-    import pyarrow as pa
     from pyspark import TaskContext
 
-    options = pa.ipc.IpcWriteOptions(compression="zstd" if pa.Codec.is_available("zstd") else None)
+    codec = "zstd" if pa.Codec.is_available("zstd") else None
+    options = pa.ipc.IpcWriteOptions(compression=codec)
     context = TaskContext.get()
     task = 0 if context is None else context.partitionId()
     for batch in batches:
-        if batch.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-                writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict(
-                {"task": [task], "rows": [sink.getvalue().to_pybytes()]}
-            )
+        if not batch.num_rows:
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+            writer.write_batch(batch)
+        rows = sink.getvalue().to_pybytes()
+        yield pa.RecordBatch.from_pydict({"task": [task], "rows": [rows]})
 
 
 def _unpack_batches(batches: Batches) -> Batches:
-    import pyarrow as pa
-
     for batch in batches:
         for stream in batch.column("rows").to_pylist():
             yield from pa.ipc.open_stream(stream)
@@ -237,8 +232,6 @@ def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = Non
     with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows
     arrive.
     """
-    import pyarrow as pa
-
     received = 0
     if count is not None:
         packed_frame = packed_frame.repartition(max(1, -(-count // FILES_PER_TASK)), "task")

@@ -76,11 +76,9 @@ class Spark:
     def __exit__(self, *exc_info: object) -> None:
         if self._spark is None:
             return
-        if (
-            len(exc_info) > 1
-            and isinstance(exc_info[1], BaseException)
-            and not isinstance(exc_info[1], Exception)
-        ):
+        error = exc_info[1] if len(exc_info) > 1 else None
+        is_interrupt = isinstance(error, BaseException) and not isinstance(error, Exception)
+        if is_interrupt:
             cancel_jobs(self._spark)
         if self._is_ours:
             with quiet_pyspark(), suppress(Exception):  # the driver's JVM may have ended
@@ -94,15 +92,14 @@ class Spark:
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
-        return (
-            selection.files()
-            if selection.is_listed_here
-            else rows_of(self._list(selection, links=links), ListedFile)
-        )
+        if selection.is_listed_here:
+            return selection.files()
+        return rows_of(self._list(selection, links=links), ListedFile)
 
     def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
-        progress, tally = self.progress, None
+        progress = self.progress
+        tally = None
         if is_classic(self.spark):  # a client of Spark Connect has no accumulators
             tally = ExecutorCounts(self.spark.sparkContext)
         self._begin("listing files")
@@ -114,7 +111,8 @@ class Spark:
         if progress is not None:
             progress.total = listing.size[1:3]
         with _update_progress(tally, progress):
-            packs = map_work(listing, work, count=None if tally is None else tally.add, packs=True)
+            count = None if tally is None else tally.add
+            packs = map_work(listing, work, count=count, packs=True)
             for row in stream_rows(packs, work.row, listing.size.rows):
                 if tally is None and progress is not None:
                     progress.finish_file()
@@ -145,7 +143,8 @@ class ExecutorCounts:
     """Count of what the executors have done so far. Files of tasks that run twice count twice."""
 
     def __init__(self, context: SparkContext) -> None:
-        self.files, self.bytes = context.accumulator(0), context.accumulator(0)
+        self.files = context.accumulator(0)
+        self.bytes = context.accumulator(0)
 
     def add(self, num_bytes: int) -> None:
         """Count a file of this many bytes as done."""

@@ -68,7 +68,8 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
         raise UsageError(f"unknown master {master!r}", hint=hint)
     version = spark_version()
     _ensure_answer(master or "")
-    settings, variables = dict(conf or {}), {}
+    settings = dict(conf or {})
+    variables = {}
     if not is_connect(master):
         variables = _prepare(version, master)
         settings = {**_SETTINGS, **settings, **_quiet(settings.get(_JVM_OPTIONS, ""))}
@@ -102,35 +103,49 @@ def _ensure_answer(address: str) -> None:
     itself would try for minutes."""
     reason = None
     if is_connect(address):
-        try:
-            grpc = import_module("grpc")
-            with quiet_about_pandas():
-                core = import_module("pyspark.sql.connect.client.core")
-        except ImportError:
-            return  # Spark says what is missing
-        builder = getattr(core, "DefaultChannelBuilder", None) or core.ChannelBuilder
-        try:
-            with builder(address).toChannel() as channel:
-                grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
-        except grpc.FutureTimeoutError:
-            reason = f"no answer of a Spark Connect server within {_ANSWER_SECONDS} seconds"
-        except Exception as error:
-            reason = str(error)
+        reason = _call_connect_server(address)
     elif address.startswith("spark://"):
-        for host, port in re.findall(
-            r"(\[[^]]*\]|[^:,/]+):(\d+)", address.removeprefix("spark://")
-        ):
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
-                return
-            except (OSError, OverflowError) as error:
-                reason = (getattr(error, "strerror", None) or str(error)).lower()
+        reason = _call_masters(address)
     if reason is not None:
         raise UsageError(
             f"the server cannot be reached: {reason}",
             place=redact(address),
             hint="check the address and the network",
         )
+
+
+def _call_connect_server(address: str) -> str | None:
+    """Connect to the server of an `sc://` address; return why that fails, or None."""
+    try:
+        grpc = import_module("grpc")
+        with quiet_about_pandas():
+            core = import_module("pyspark.sql.connect.client.core")
+    except ImportError:
+        return None  # Spark says what is missing
+    builder = getattr(core, "DefaultChannelBuilder", None) or core.ChannelBuilder
+    try:
+        with builder(address).toChannel() as channel:
+            grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
+    except grpc.FutureTimeoutError:
+        return f"no answer of a Spark Connect server within {_ANSWER_SECONDS} seconds"
+    except Exception as error:
+        return str(error)
+    return None
+
+
+def _call_masters(address: str) -> str | None:
+    """Connect to one of the servers of a `spark://` address; return why the last one fails, or
+    None."""
+    reason = None
+    servers = re.findall(r"(\[[^]]*\]|[^:,/]+):(\d+)", address.removeprefix("spark://"))
+    for host, port in servers:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+        else:
+            return None
+    return reason
 
 
 def spark_version() -> Version:
@@ -205,7 +220,8 @@ def _prepare(version: Version, master: str | None) -> dict[str, str]:
     # Workers of data sources inherit PYTHONSAFEPATH only from the JVM.
     variables = {"PYTHONSAFEPATH": "1"}
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return variables  # spark-submit started this process, and has set Java and the Python of the workers
+        # spark-submit started this process, and has set Java and the Python of the workers.
+        return variables
     if not (master or "").startswith(("yarn", "k8s")):
         # By default, workers run the `python3` on their PATH. The path of this interpreter is
         # meaningless on other machines.

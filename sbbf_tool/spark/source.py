@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.running.discover import path_of
+from sbbf_tool.running.discover import pack, path_of
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.views import VIEW, ReadRequest, column_names, parse_options, schema_of_view
 from sbbf_tool.storage import places
@@ -17,6 +17,8 @@ from sbbf_tool.storage import places
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceWriter
     from pyspark.sql.types import StructType
+
+    from sbbf_tool.reports.rows import ListedFile
 
 
 class SbbfDataSource(DataSource):
@@ -126,22 +128,22 @@ class _Reader(DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.running.discover import pack
-
         # Executors would resolve relative paths against a different folder.
         names = [places.absolute(path_of(name)) for name in self._request.names]
         files = self._request.view.files(names, self._request.where)
         reads_data = self._request.view.reads_data
-        tasks = pack(
-            files,
-            lambda file: (file.bytes or 0) if reads_data else 0,
-            most=self._request.files_per_task,
-        )
+
+        def cost_of(file: ListedFile) -> int:
+            return (file.bytes or 0) if reads_data else 0
+
+        tasks = pack(files, cost_of, most=self._request.files_per_task)
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        rows = self._request.view.rows if self._request.fails else self._request.view.rows_or_reason
-        # Spark creates a task without files for a query that needs no file.
-        for path in partition.paths if isinstance(partition, FilesPartition) else ():
+        if not isinstance(partition, FilesPartition):
+            return  # Spark creates a task without files for a query that needs no file.
+        view = self._request.view
+        rows = view.rows if self._request.fails else view.rows_or_reason
+        for path in partition.paths:
             for row in rows(path, self._columns):
                 yield tuple(row.get(column) for column in self._columns)

@@ -12,27 +12,35 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
+from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio
 from sbbf_tool.reports.findings import CheckReport, FilterVerification, Finding
-from sbbf_tool.reports.rows import OK, ListedFile
+from sbbf_tool.reports.plain import schema_of, to_plain
+from sbbf_tool.reports.rows import FAILED, OK, ListedFile
+from sbbf_tool.rules.catalog import Policy, make_policy
+from sbbf_tool.running.discover import discover
+from sbbf_tool.running.work import failure
 from sbbf_tool.spark.rows import FILES_PER_TASK, ddl
-from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+from sbbf_tool.verbs.check import check
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport, inspect
+from sbbf_tool.verbs.verify import verify
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from _typeshed import DataclassInstance
-
-    from sbbf_tool.rules.catalog import Policy
 
 
 Row = dict[str, Any]
 """Values by column; a missing column is null."""
 
-STATUS, _REASON = "status", "reason"
+STATUS = "status"
+_REASON = "reason"
 _OF_BITS = frozenset(
     ("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value", "unreferenced")
 )
@@ -51,14 +59,8 @@ class RowView:
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables with these names, in the selected partitions."""
-        from sbbf_tool.file.partitions import Predicate
-        from sbbf_tool.running.discover import discover
-
-        return (
-            file
-            for file in discover(names, Predicate(where) if where else None)
-            if file.skipped is None
-        )
+        predicate = Predicate(where) if where else None
+        return (file for file in discover(names, predicate) if file.skipped is None)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises
@@ -70,13 +72,16 @@ class RowView:
         only for the parts that it lacks."""
         try:
             return list(self.rows(path, columns))
+        except UsageError as error:
+            parts = self.parts()
+            if len(parts) < 2:
+                return [failed(path, error)]
+            rows = []
+            for part in parts:
+                rows.extend(part.rows_or_reason(path, columns))
+            return rows
         except Exception as error:
-            parts = self.parts() if isinstance(error, UsageError) else []
-            return (
-                [row for part in parts for row in part.rows_or_reason(path, columns)]
-                if len(parts) > 1
-                else [failed(path, error)]
-            )
+            return [failed(path, error)]
 
     def parts(self) -> list[RowView]:
         """Return the views of single columns, to try if a file lacks some of the requested columns;
@@ -97,8 +102,6 @@ class Chunks(Frozen, RowView):
         return [file, *fields_of(FilterReport), *facts]
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.verbs.inspect import inspect
-
         bitsets = self.bitsets and not _OF_BITS.isdisjoint(columns)
         report = inspect(
             path,
@@ -123,8 +126,6 @@ class Verifications(Frozen, RowView):
     reads_data = True
 
     def fields(self) -> list[pa.Field]:
-        import pyarrow as pa
-
         return [
             pa.field("file", pa.string()),
             pa.field("is_verified", pa.bool_()),
@@ -132,9 +133,6 @@ class Verifications(Frozen, RowView):
         ]
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.reports.plain import to_plain
-        from sbbf_tool.verbs.verify import verify
-
         for result in verify(path, jobs=1).filters:
             yield {
                 **values_of(result, columns),
@@ -159,10 +157,6 @@ class Findings(Frozen, RowView):
         return fields_of(Finding)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.reports.plain import to_plain
-        from sbbf_tool.reports.rows import FAILED
-        from sbbf_tool.verbs.check import check
-
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
             yield values_of(finding, columns) | {STATUS: OK}
@@ -172,8 +166,6 @@ class Findings(Frozen, RowView):
 
 def schema_of_view(view: RowView) -> str:
     """Return the schema of a view as Spark's DDL."""
-    import pyarrow as pa
-
     return ddl([*view.fields(), pa.field(STATUS, pa.string()), pa.field(_REASON, pa.string())])
 
 
@@ -185,16 +177,10 @@ def column_names(view: RowView) -> tuple[str, ...]:
 def failed(path: str, error: Exception) -> Row:
     """Return the row of a file that cannot be read, or for which this package fails
     unexpectedly."""
-    from sbbf_tool.display import redact
-    from sbbf_tool.reports.plain import to_plain
-    from sbbf_tool.running.work import failure
-
     return {"file": to_plain(redact(path)), **failure(path, error)}
 
 
 def values_of(report: DataclassInstance, columns: Collection[str]) -> Row:
-    from sbbf_tool.reports.plain import to_plain
-
     return {
         field.name: to_plain(getattr(report, field.name))
         for field in fields(report)
@@ -203,8 +189,6 @@ def values_of(report: DataclassInstance, columns: Collection[str]) -> Row:
 
 
 def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
-    from sbbf_tool.reports.plain import schema_of
-
     return [field for field in schema_of(report) if field.name not in but]
 
 
@@ -251,48 +235,50 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
         )
     parsed_options = Options(options)
     names = parsed_options.names()
-    brought = next(
-        (make for name, make in named("views").items() if parsed_options.flag(name)), None
-    )
-    if brought is not None:
-        view: RowView = load(brought)(parsed_options)
-    elif parsed_options.flag("rules"):
-        parsed_options.refuse(_OF_CHUNKS, "rules")
-        view = _findings(parsed_options)
-    else:
-        parsed_options.refuse(OF_RULES, "filters; it applies only with option 'rules'")
-        view = Chunks(
-            parsed_options.list("columns"),
-            parsed_options.flag("all"),
-            parsed_options.flag("bitsets", default=True),
-        )
+    view = _choose_view(parsed_options)
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
         raise UsageError(f"option 'errors' must be 'row' or 'fail', not {errors!r}")
     return ReadRequest(
         names,
         view,
-        parsed_options.text("where"),
-        errors == "fail",
-        parsed_options.number("filesPerTask", int) or FILES_PER_TASK,
+        where=parsed_options.text("where"),
+        fails=errors == "fail",
+        files_per_task=parsed_options.number("filesPerTask", int) or FILES_PER_TASK,
+    )
+
+
+def _choose_view(options: Options) -> RowView:
+    """Return the view of an extension whose option is set, of findings with `rules`, otherwise of
+    column chunks. Raises UsageError for an option that does not apply to the view."""
+    for name, make in named("views").items():
+        if options.flag(name):
+            view: RowView = load(make)(options)
+            return view
+    if options.flag("rules"):
+        options.refuse(_OF_CHUNKS, "rules")
+        return _findings(options)
+    options.refuse(OF_RULES, "filters; it applies only with option 'rules'")
+    return Chunks(
+        options.list("columns"),
+        all_chunks=options.flag("all"),
+        bitsets=options.flag("bitsets", default=True),
     )
 
 
 def _findings(options: Options) -> Findings:
-    from sbbf_tool.rules.catalog import make_policy
-
-    settings: dict[str, object] = {
-        name: options.list(name) for name in ("require", "select", "ignore")
-    }
-    settings |= {
-        "max_fpp": options.number("maxFpp", _ratio),
-        "max_bytes_share": options.number("maxBytesShare", _ratio),
-    }
-    settings |= {
-        "min_ndv": options.number("minNdv", int),
-        "min_chunk_bytes": options.number("minChunkBytes", int),
-    }
-    policy = make_policy(settings | {"quick": options.flag("quick")})
+    policy = make_policy(
+        {
+            "require": options.list("require"),
+            "select": options.list("select"),
+            "ignore": options.list("ignore"),
+            "max_fpp": options.number("maxFpp", _ratio),
+            "max_bytes_share": options.number("maxBytesShare", _ratio),
+            "min_ndv": options.number("minNdv", int),
+            "min_chunk_bytes": options.number("minChunkBytes", int),
+            "quick": options.flag("quick"),
+        }
+    )
     return Findings(policy, options.number("maxPageBytes", int))
 
 
@@ -310,7 +296,9 @@ class Options:
             self._values[names[_key(name)]] = str(value)
 
     def names(self) -> tuple[str, ...]:
-        names = (*self.list("paths"), *([self._values["path"]] if "path" in self._values else []))
+        names = self.list("paths")
+        if "path" in self._values:
+            names = (*names, self._values["path"])
         if not names:
             raise UsageError(
                 "no path was given", hint=f"load a file, a folder or a glob; in SQL, {VIEW}"
