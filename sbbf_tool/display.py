@@ -2,10 +2,12 @@
 runner interprets.
 
 redact        remove password, token and signature from a path, URL or DuckLake catalog, before it
-enters a report or an error redact_text   redact the URLs within text, such as another library's
-message quote_word    write a word of a command so that it can be copied into a shell escape
-print text from files and paths on one line, with unprintable characters as codes to_json
-write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
+              enters a report or an error
+redact_text   redact the URLs within text, such as another library's message
+quote_word    write a word of a command so that it can be copied into a shell
+escape        print text from files and paths on one line, with unprintable characters as codes
+to_json       write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact
+              text back
 """
 
 from __future__ import annotations

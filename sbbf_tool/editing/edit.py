@@ -1,10 +1,12 @@
 """The change of a file, for every verb: all new versions are made, and read back, here.
 
-target    choose the path to write, and check that it may be written open      undo an interrupted
-append; open the file build     build filters from the values of column chunks, and verify each
-against its values patch     determine the bytes to keep, the bytes to append and the new footer
+target    choose the path to write, and check that it may be written
+open      undo an interrupted append; open the file
+build     build filters from the values of column chunks, and verify each against its values
+patch     determine the bytes to keep, the bytes to append and the new footer
 report    make the report before publishing: an error here must not leave a changed file without a
-report publish   write the new file, compare it with the plan, and only then rename it
+          report
+publish   write the new file, compare it with the plan, and only then rename it
 
 A verb provides the choice of chunks, the filters to build, the patch, the comparison and the
 report.

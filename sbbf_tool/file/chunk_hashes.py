@@ -1,7 +1,8 @@
 """The values of one column chunk, read in the cheapest way.
 
 dictionary and PLAIN pages     if the chunk has no other pages: nothing is decoded, and most pages
-are not read all pages, decoded by pyarrow  otherwise
+                               are not read
+all pages, decoded by pyarrow  otherwise
 """
 
 from __future__ import annotations

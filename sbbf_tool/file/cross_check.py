@@ -2,9 +2,10 @@
 statistics, and pyarrow.
 
 statistics     for every chunk: every value is within min_value and max_value, and the number of
-nulls is null_count pyarrow        the filter holds every value that pyarrow decodes, and both count
-the same number of values: for one chunk of each kind that
-               lacks statistics or whose writer the tests do not cover, and for every chunk that contradicts its statistics
+               nulls is null_count
+pyarrow        the filter holds every value that pyarrow decodes, and both count the same number of
+               values: for one chunk of each kind that lacks statistics or whose writer the tests do
+               not cover, and for every chunk that contradicts its statistics
 
 A filter built from wrongly read pages excludes stored values, and reading the pages again in the
 same way does not reveal this. Chunks that pyarrow decoded in the first place are compared with

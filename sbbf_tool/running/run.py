@@ -1,15 +1,18 @@
 """`run`: carry a verb to files, wherever they are.
 
-for row in run(Probe("user_id", [42]), "lake/**"):                 reads lazily, in the order of the
-files
+# reads lazily, in the order of the files
+for row in run(Probe("user_id", [42]), "lake/**"):
     print(row.path, row.report)
 
-run(Advise(), "lake")                                              returns the answer about all
-files run(AddFilter(spec), "lake", edit=Edit(in_place=True))             works when called, and
-returns a `Summary`
+# returns the answer about all files
+run(Advise(), "lake")
 
+# works when called, and returns a `Summary`
+run(AddFilter(spec), "lake", edit=Edit(in_place=True))
+
+# streams rows; a table commits when the block ends
 with run(AddFilter(spec), "lake", edit=Edit(in_place=True), errors="return") as rows:
-    for row in rows: ...                                           streams rows; a table commits when the block ends
+    for row in rows: ...
 """
 
 from __future__ import annotations

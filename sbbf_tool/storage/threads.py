@@ -2,10 +2,10 @@
 never keep the process from ending.
 
 turns       a thread that waits for a request gives its turn to another one: so requests are in
-flight whatever the number of workers is,
-            and no more threads compute than there are workers
+            flight whatever the number of workers is, and no more threads compute than there are
+            workers
 stop        a run that ends early stops its threads before their next request; a thread whose
-request does not return is abandoned
+            request does not return is abandoned
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """`add_filters`: add Bloom filters to columns of an existing file without changing a data page.
 
-choose   select the column chunks, and find what prevents the change build    read each chunk's
-values once; insert their hashes into a filter large enough for all of them; fold it to the target
-FPP; query it
-         for every value
+choose   select the column chunks, and find what prevents the change
+build    read each chunk's values once; insert their hashes into a filter large enough for all of
+         them; fold it to the target FPP; query it for every value
 publish  write the old file, the filters and the new footer to a temporary file, or with `append`
-filters and footer to the end of the file
-         itself; read back the footer, headers, bitsets, and the pages that the filters were verified against
+         filters and footer to the end of the file itself; read back the footer, headers, bitsets,
+         and the pages that the filters were verified against
 rename   replace the file as the last step
 """
 

@@ -2,9 +2,11 @@
 save.
 
 survey   read the footer, dictionary page headers and filters of every file, and add up the exact
-numbers in them sample   read two row groups per column of a few random files: count distinct
-values, and the values that both row groups hold judge    give each column a verdict and a reason;
-the expected queries determine which columns are queried and how often min and max suffice
+         numbers in them
+sample   read two row groups per column of a few random files: count distinct values, and the values
+         that both row groups hold
+judge    give each column a verdict and a reason; the expected queries determine which columns are
+         queried and how often min and max suffice
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """`apply`: give a file the filters that a policy declares, in one change, or report how it differs
 from them.
 
-judge    compare each existing filter with its declaration, by its bits build    build the filters
-that are missing, weaker, too large or broken remove   remove filters that no declaration names, if
-that is requested, and those for which the declared limits leave no room publish  write all of this
-as one change, as `add_filters` does
+judge    compare each existing filter with its declaration, by its bits
+build    build the filters that are missing, weaker, too large or broken
+remove   remove filters that no declaration names, if that is requested, and those for which the
+         declared limits leave no room
+publish  write all of this as one change, as `add_filters` does
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def size_filter(
     what a size of `num_bytes` gives.
 
     ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`,
-    0.01 if None num_bytes        the number of distinct values that a bitset of this size holds at
-    `fpp` ndv, num_bytes   the rate of a bitset of this size with `ndv` values
+                     0.01 if None
+    num_bytes        the number of distinct values that a bitset of this size holds at `fpp`
+    ndv, num_bytes   the rate of a bitset of this size with `ndv` values
 
     The report also has the next smaller and the next larger size, the bytes in each draft of the
     format, and the size by the closed formula of the first draft. Raises UsageError for other

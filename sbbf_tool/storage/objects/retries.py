@@ -2,11 +2,10 @@
 with all other requests to the bucket.
 
 budget   a request is given up after TRIES tries, if the bucket has also not answered any request
-with success for PATIENCE_SECONDS;
-         `AWS_MAX_ATTEMPTS` replaces both by a number of tries
+         with success for PATIENCE_SECONDS; `AWS_MAX_ATTEMPTS` replaces both by a number of tries
 pauses   grow with each failure to LONGEST_PAUSE and shrink with each success; a failure pauses all
-requests to the bucket, each with its
-         own jitter, so that they do not return at the same moment
+         requests to the bucket, each with its own jitter, so that they do not return at the same
+         moment
 """
 
 from __future__ import annotations

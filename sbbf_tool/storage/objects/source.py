@@ -2,9 +2,10 @@
 
 opening        one request for the last bytes returns size, ETag, and usually the whole footer
 pinning        every further request requires that ETag: a changed object is an error, and versions
-are never mixed small reads    also fetch the bytes after them, in growing windows while reads are
-sequential large reads    are split, and the parts are fetched concurrently prefetch       fetches
-near ranges in one request, and other ranges concurrently
+               are never mixed
+small reads    also fetch the bytes after them, in growing windows while reads are sequential
+large reads    are split, and the parts are fetched concurrently
+prefetch       fetches near ranges in one request, and other ranges concurrently
 """
 
 from __future__ import annotations

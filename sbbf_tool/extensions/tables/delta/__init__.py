@@ -2,7 +2,9 @@
 create the next version.
 
 actions     the actions of a log and of a checkpoint, whose shape is untrusted, and the paths in
-them, which are URIs snapshot    the state of a table at a version, its schema, and what it requires
-of readers and writers log         which files make up a version, reading snapshots, creating
-versions table       the table as `runner.table` wants it, and the actions of a commit
+            them, which are URIs
+snapshot    the state of a table at a version, its schema, and what it requires of readers and
+            writers
+log         which files make up a version, reading snapshots, creating versions
+table       the table as `runner.table` wants it, and the actions of a commit
 """
