@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.build import (
     HashMemory,
     SpooledFilter,
@@ -37,6 +37,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
+from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
@@ -164,10 +165,10 @@ class ApplyReport(ChangeReport):
         return not self.filters
 
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
-        is_same = (
-            self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
-        )
-        return (SKIPPED, NO_DEVIATION) if is_same else (OK, None)
+        has_changed = bool(self.filters or self.removals) or self.old_bytes != self.new_bytes
+        if self.holds and not has_changed:
+            return SKIPPED, NO_DEVIATION
+        return OK, None
 
     def repeat(self) -> ApplyReport:
         if not self.holds:
@@ -194,12 +195,10 @@ class ApplyReport(ChangeReport):
         )
 
     def _summary(self) -> str:
-        state = (
-            "as declared"
-            if self.holds
-            else format_count(sum(column.deviations for column in self.columns), "deviation")
-        )
-        return f"{self.file}: {state}"
+        if self.holds:
+            return f"{self.file}: as declared"
+        deviations = sum(column.deviations for column in self.columns)
+        return f"{self.file}: {format_count(deviations, 'deviation')}"
 
 
 _SECONDS_PER_FILE = 0.0135
@@ -239,11 +238,7 @@ class Apply(ChangingVerb[ApplyReport]):
         return Needs(data=True, data_in_dry_run=False, threads=True)
 
     def skips(self, path: FileName) -> str | None:
-        return (
-            None
-            if any(declaration.matches(path) for declaration in self.declarations)
-            else NO_DECLARATION
-        )
+        return None if self._declarations_for(path) else NO_DECLARATION
 
     def of_table(self, name: str) -> Apply:
         of_table = declare_for_table(self.declarations, name)
@@ -252,11 +247,10 @@ class Apply(ChangingVerb[ApplyReport]):
         return Apply(of_table, self.remove_undeclared, self.engine_names)
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return (
-            tuple(each for each in self.declarations if each.matches(path)),
-            self.remove_undeclared,
-            self.engine_names,
-        )
+        return self._declarations_for(path), self.remove_undeclared, self.engine_names
+
+    def _declarations_for(self, path: FileName) -> tuple[FilterSpec, ...]:
+        return tuple(spec for spec in self.declarations if spec.matches(path))
 
     def before(self, path: FileName, edit: Edit) -> None:
         if reason := self.skips(path):
@@ -266,80 +260,38 @@ class Apply(ChangingVerb[ApplyReport]):
             ensure_in_no_table(os.fsdecode(path), edit.reuse.tables)
 
     def on(self, change: OpenEdit) -> ApplyReport:
-        file, edit = change.file, change.edit
-        requests = request_filters(
-            file, [declared for declared in self.declarations if declared.matches(_named(file))]
-        )
-        if (
-            self.remove_undeclared
-            and all(named.type is None for named in requests.named_columns)
-            and not file.is_in_table
-        ):
-            raise UsageError(
-                "no declared column is in the file, so that all its filters would be removed",
-                file=file.name,
-            )
+        file = change.file
+        requests = request_filters(file, self._declarations_for(_named(file)))
+        if self.remove_undeclared:
+            _ensure_some_stay(file, requests)
         check_changeable(file)
         for row_group, column in requests.sizes:
             ensure_buildable(file, row_group, file.footer.columns[column], self.engine_names)
-        judgments = judge_filters(file, requests.sizes)
-        needless = {
-            key
-            for key in requests.sizes
-            if _is_unattainable(file, key, requests, judgments[key], edit)
-        }
-        undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
-        to_build = [
-            key
-            for key, judgment in judgments.items()
-            if key not in needless and judgment.outcome != SATISFIED
-        ]
-        drop = {key for key in needless if judgments[key].outcome != MISSING} | (
-            undeclared if self.remove_undeclared else set()
-        )
-        builds = not edit.dry_run
+        plan = _plan(file, requests, change.edit, self.remove_undeclared)
+        builds = not change.edit.dry_run
         if builds:
-            change.build({key: requests.sizes[key] for key in to_build})
-        change.warnings += engine_warnings(
-            file.footer, {column for _, column in to_build}, self.engine_names
+            change.build(plan.to_build)
+        columns_to_build = {column for _, column in plan.to_build}
+        change.warnings += engine_warnings(file.footer, columns_to_build, self.engine_names)
+        patch = change.patch(plan.drop) if builds else change.patch()
+        is_complete = builds and len(change.built_filters) == len(plan.to_build)
+        report = partial(
+            ApplyReport,
+            holds=is_complete or not plan.has_work,
+            columns=tuple(_describe_columns(file, requests, plan, change.built_filters)),
+            named_columns=requests.named_columns,
+            data_bytes=sum(chunk_bytes(file, key) for key in plan.to_build),
+            estimated_seconds=_estimate_seconds(file) if plan.has_work else 0.0,
+            filters=tuple(_report_filters(file, patch, change.built_filters)),
+            removals=tuple(_removals(file, sorted(plan.drop))),
+            without_values=requests.without_values,
+            planned_bytes=0 if builds else most_bytes(file, plan.to_build),
         )
-        patch = change.patch(drop) if builds else change.patch()
-        has_work = bool(to_build or drop)
-        return change.publish(
-            patch,
-            partial(
-                ApplyReport,
-                holds=not has_work or (builds and len(change.built_filters) == len(to_build)),
-                columns=tuple(
-                    _describe_columns(
-                        file,
-                        requests,
-                        judgments,
-                        needless,
-                        undeclared,
-                        {*to_build, *drop},
-                        change.built_filters,
-                    )
-                ),
-                named_columns=requests.named_columns,
-                data_bytes=sum(chunk_bytes(file, key) for key in to_build),
-                estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND
-                if has_work
-                else 0.0,
-                filters=tuple(
-                    report_of(file, patch, *entry)
-                    for entry in sorted(change.built_filters.items(), key=itemgetter(0))
-                ),
-                removals=tuple(
-                    RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)
-                ),
-                without_values=requests.without_values,
-                planned_bytes=0
-                if builds
-                else most_bytes(file, {key: requests.sizes[key] for key in to_build}),
-            ),
-            lambda fresh: change.ensure_matches_plan(patch, fresh, drop),
-        )
+
+        def compare(fresh: ParquetFile) -> None:
+            change.ensure_matches_plan(patch, fresh, plan.drop)
+
+        return change.publish(patch, report, compare)
 
     def recognise(
         self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit
@@ -348,19 +300,17 @@ class Apply(ChangingVerb[ApplyReport]):
         if change is None:
             return None
         filters = describe_filters(file, change.filters)
+        columns = []
+        for column in report.columns:
+            built = [bloom for bloom in filters if bloom.column == column.column]
+            columns.append(column.before(built))
         return replace(
             report,
             old_bytes=listed_bytes,
             old_end_hash=change.old_end_hash,
-            columns=tuple(
-                column.before([each for each in filters if each.column == column.column])
-                for column in report.columns
-            ),
+            columns=tuple(columns),
             filters=filters,
-            removals=tuple(
-                RemovedFilter(number, file.footer.columns[column].name)
-                for number, column in change.removed
-            ),
+            removals=tuple(_removals(file, change.removed)),
         )
 
 
@@ -396,72 +346,145 @@ def _named(file: ParquetFile) -> FileName:
     return path
 
 
-def _is_unattainable(
-    file: ParquetFile, key: ChunkKey, requests: RequestedFilters, judgment: Judgment, edit: Edit
-) -> bool:
+class _Plan(NamedTuple):
+    """What a change does to the filters of a file."""
+
+    judgments: Mapping[ChunkKey, Judgment]
+    """How the filter of each declared chunk compares with its declaration."""
+    needless: Collection[ChunkKey]
+    """Chunks for which the declared limits leave no filter that is worth writing."""
+    undeclared: Collection[ChunkKey]
+    """Chunks with a filter that no declaration names."""
+    to_build: Mapping[ChunkKey, Sizing]
+    drop: Collection[ChunkKey]
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.to_build or self.drop)
+
+    def replaces(self, key: ChunkKey) -> bool:
+        return key in self.to_build or key in self.drop
+
+
+def _plan(
+    file: ParquetFile, requests: RequestedFilters, edit: Edit, remove_undeclared: bool
+) -> _Plan:
+    """Compare the filters of a file with their declarations, and choose those to build and to
+    drop."""
+    judgments = judge_filters(file, requests.sizes)
+    needless = set()
+    to_build = {}
+    drop = set()
+    for key, judgment in judgments.items():
+        if judgment.outcome == SATISFIED:
+            continue
+        if not _is_unattainable(file, key, requests.sizes[key], edit):
+            to_build[key] = requests.sizes[key]
+            continue
+        needless.add(key)
+        if judgment.outcome != MISSING:
+            drop.add(key)
+    undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
+    if remove_undeclared:
+        drop |= undeclared
+    return _Plan(judgments, needless, undeclared, to_build, drop)
+
+
+def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:
+    """Raise UsageError if undeclared filters are removed from a file that has no declared column.
+    A file of a table need not have every column."""
+    has_declared = any(named.type is not None for named in requests.named_columns)
+    if not has_declared and not file.is_in_table:
+        raise UsageError(
+            "no declared column is in the file, so that all its filters would be removed",
+            file=file.name,
+        )
+
+
+def _is_unattainable(file: ParquetFile, key: ChunkKey, target: Sizing, edit: Edit) -> bool:
     """Return whether the declared limits leave room only for a filter that is not worth writing.
 
     The data are read if the footer leaves it open: only the filter itself shows it.
     """
-    target = requests.sizes[key]
-    if judgment.outcome == SATISFIED:
-        return False
     if not may_be_saturated(target, file.footer.chunk_meta(*key).most_values):
         return False
-    return (
-        build_filter(file, key, target, edit.cross_checks, HashMemory()).bloom.fpp
-        > target.worst_fpp
-    )
+    built = build_filter(file, key, target, edit.cross_checks, HashMemory())
+    return built.bloom.fpp > target.worst_fpp
+
+
+def _estimate_seconds(file: ParquetFile) -> float:
+    return _SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND
+
+
+def _report_filters(
+    file: ParquetFile, patch: Patch, built_filters: Mapping[ChunkKey, SpooledFilter]
+) -> Iterator[BuiltFilter]:
+    for key in sorted(built_filters):
+        yield report_of(file, patch, key, built_filters[key])
+
+
+def _removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFilter]:
+    for row_group, column in keys:
+        yield RemovedFilter(row_group, file.footer.columns[column].name)
 
 
 def _describe_columns(
     file: ParquetFile,
     requests: RequestedFilters,
-    judgments: Mapping[ChunkKey, Judgment],
-    needless: Collection[ChunkKey],
-    undeclared: Collection[ChunkKey],
-    to_replace: Collection[ChunkKey],
+    plan: _Plan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
-) -> Iterable[DeclaredColumn]:
-    for index in sorted({key[1] for key in (*requests.sizes, *undeclared)}):
-        keys = [(number, index) for number in range(file.footer.num_row_groups)]
-        own = {key: judgments[key] for key in keys if key in judgments}
-        outcomes = Counter(
-            SATISFIED if key in needless and judgment.outcome == MISSING else judgment.outcome
-            for key, judgment in own.items()
-        )
-        lengths = {
-            key: place.length or 0
-            for key in keys
-            if (place := file.footer.filter_place(*key)) is not None
-        }
-        facts = [judgment.fact for judgment in own.values() if judgment.needs_rebuild]
-        is_limited = [
-            key in needless or (judgment.is_limited and judgment.outcome == SATISFIED)
-            for key, judgment in own.items()
-        ]
-        is_limited += [
-            built_filters[key].fpp > FPP_TOLERANCE * requests.sizes[key].fpp
-            for key in own
-            if key in built_filters
-        ]
-        yield DeclaredColumn(
-            column=file.footer.columns[index].name,
-            is_declared=bool(own),
-            fpp=requests.sizes[next(iter(own))].fpp if own else None,
-            satisfied=outcomes[SATISFIED],
-            missing=outcomes[MISSING],
-            weaker=outcomes[WEAKER],
-            too_large=outcomes[TOO_LARGE],
-            broken=outcomes[BROKEN],
-            undeclared=sum(key in undeclared for key in keys),
-            limited=sum(is_limited),
-            bytes=sum(lengths.values()),
-            bytes_to_replace=sum(length for key, length in lengths.items() if key in to_replace),
-            estimated_bytes=sum(
-                most_filter_bytes(file, key, requests.sizes[key])
-                for key, judgment in own.items()
-                if key not in needless and judgment.outcome != SATISFIED
-            ),
-            fact=facts[0] if facts else None,
-        )
+) -> Iterator[DeclaredColumn]:
+    """Yield each column that is declared, or has filters that are not."""
+    for index in sorted({column for _, column in (*requests.sizes, *plan.undeclared)}):
+        yield _describe_column(file, index, requests, plan, built_filters)
+
+
+def _describe_column(
+    file: ParquetFile,
+    index: int,
+    requests: RequestedFilters,
+    plan: _Plan,
+    built_filters: Mapping[ChunkKey, SpooledFilter],
+) -> DeclaredColumn:
+    outcomes = Counter[str]()
+    sizes = {}
+    facts = []
+    limited = undeclared = num_bytes = bytes_to_replace = estimated_bytes = 0
+    for number in range(file.footer.num_row_groups):
+        key = (number, index)
+        undeclared += key in plan.undeclared
+        place = file.footer.filter_place(*key)
+        length = (place.length or 0) if place is not None else 0
+        num_bytes += length
+        if plan.replaces(key):
+            bytes_to_replace += length
+        judgment = plan.judgments.get(key)
+        if judgment is None:
+            continue
+        size = sizes[key] = requests.sizes[key]
+        needs_none = key in plan.needless and judgment.outcome == MISSING
+        outcomes[SATISFIED if needs_none else judgment.outcome] += 1
+        if judgment.needs_rebuild:
+            facts.append(judgment.fact)
+        stays_limited = judgment.is_limited and judgment.outcome == SATISFIED
+        limited += key in plan.needless or stays_limited
+        built = built_filters.get(key)
+        limited += built is not None and built.fpp > FPP_TOLERANCE * size.fpp
+        if key in plan.to_build:
+            estimated_bytes += most_filter_bytes(file, key, size)
+    return DeclaredColumn(
+        column=file.footer.columns[index].name,
+        is_declared=bool(sizes),
+        fpp=next((size.fpp for size in sizes.values()), None),
+        satisfied=outcomes[SATISFIED],
+        missing=outcomes[MISSING],
+        weaker=outcomes[WEAKER],
+        too_large=outcomes[TOO_LARGE],
+        broken=outcomes[BROKEN],
+        undeclared=undeclared,
+        limited=limited,
+        bytes=num_bytes,
+        bytes_to_replace=bytes_to_replace,
+        estimated_bytes=estimated_bytes,
+        fact=facts[0] if facts else None,
+    )

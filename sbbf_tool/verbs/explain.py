@@ -8,7 +8,7 @@ assumed to compare min and max.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -130,9 +130,12 @@ class ExplainReport(Tabular):
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
 
 
-STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
-"""What an engine does with a row group. There is also `HARM`: with this filter, the query loses
-rows or fails."""
+# What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows
+# or fails.
+STATISTICS = "statistics"
+DICTIONARY = "dictionary"
+FILTER = "filter"
+READ = "read"
 WRONG_FILTER = (
     "the dictionary holds the value, but the filter excludes it: engines that "
     "query the filter lose its rows"
@@ -161,61 +164,52 @@ class Explain(ReadingVerb[ExplainReport]):
         return Needs(columns=(self.column,), values=self.values)
 
     def on(self, file: ParquetFile) -> ExplainReport:
-        column, values, strict = self.column, self.values, file.run.strict
-        assert isinstance(values, Sequence)
-        if not values:
+        assert isinstance(self.values, Sequence)
+        if not self.values:
             raise UsageError("no value to query")
-        engines, reuse = engines_of(tuple(self.engine_names)), file.run.reuse or Reuse()
+        engines = engines_of(tuple(self.engine_names))
+        reuse = file.run.reuse or Reuse()
+        strict = file.run.strict
         try:
             with file.locate_errors():
-                question = reuse.question_of(
-                    reuse.find_column(file.footer.columns, column), values, is_strict=strict
-                )
+                column = reuse.find_column(file.footer.columns, self.column)
+                question = reuse.question_of(column, self.values, is_strict=strict)
         except NoColumnError as error:
-            missing = find_missing(file, file.run.path, column, strict=strict, tables=reuse.tables)
+            missing = find_missing(
+                file, file.run.path, self.column, strict=strict, tables=reuse.tables
+            )
             if missing is None:
                 raise
-            return _explain_missing(file, missing, error, values)
+            return _explain_missing(file, missing, error, self.values)
         file.expect_filters([question.column], whole=True)
-        kind, has_mark = (
-            arrow_type(file.footer, question.column),
-            has_interval_mark(file.footer, question.column),
-        )
         verdicts_of = partial(
-            list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark
+            list_verdicts,
+            question.column,
+            engines,
+            arrow_type=arrow_type(file.footer, question.column),
+            has_interval_mark=has_interval_mark(file.footer, question.column),
         )
         unreadable: list[str] = []
-        row_groups = [
-            _explain_row_group(file, at, question, verdicts_of, unreadable)
-            for at in range(file.footer.num_row_groups)
+        prunings = [
+            _explain_row_group(file, number, question, verdicts_of, unreadable)
+            for number in range(file.footer.num_row_groups)
         ]
-        is_comparable = all(literal.verdict is None for literal in question.literals)
-        count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in row_groups]))
+        row_groups = tuple(pruning.row_group for pruning in prunings)
+        notes = (literal.note for literal in question.literals)
         return ExplainReport(
             file=file.name,
             column=question.column.name,
             type=question.column.type_name,
             value=", ".join(map(question.text, range(len(question)))),
-            note=next(
-                (literal.note for literal in question.literals if literal.note is not None), None
-            ),
-            absent=all(pruning.row_group.is_absent for pruning in row_groups),
-            bytes=sum(pruning.row_group.bytes for pruning in row_groups),
-            column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
-            row_groups=tuple(pruning.row_group for pruning in row_groups),
-            engines=tuple(
-                _explain_engine(
-                    engine,
-                    verdict,
-                    [(each, each.verdicts[at]) for each in row_groups],
-                    count_steps,
-                    is_comparable,
-                )
-                for at, (engine, verdict) in enumerate(zip(engines, verdicts_of(), strict=True))
-            ),
+            note=next((note for note in notes if note is not None), None),
+            absent=all(row_group.is_absent for row_group in row_groups),
+            bytes=sum(row_group.bytes for row_group in row_groups),
+            column_bytes=sum(row_group.column_bytes for row_group in row_groups),
+            row_groups=row_groups,
+            engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
-            named_columns=(NamedColumn(column, question.column.type_name),),
+            named_columns=(NamedColumn(self.column, question.column.type_name),),
             unfit=question.unfit,
         )
 
@@ -238,8 +232,9 @@ def _explain_missing(
 ) -> ExplainReport:
     """Return the report for a column that the file lacks."""
     answer = _merge([RowGroupAnswer(0, missing.answer(value)) for value in values]).answer
-    row_groups = tuple(
-        RowGroupExplanation(
+    row_groups = []
+    for number in range(file.footer.num_row_groups):
+        row_group = RowGroupExplanation(
             row_group=number,
             rows=file.footer.num_rows(number) or 0,
             bytes=row_group_bytes(file, number),
@@ -253,8 +248,7 @@ def _explain_missing(
             filter=NO_FILTER,
             filter_reason=None,
         )
-        for number in range(file.footer.num_row_groups)
-    )
+        row_groups.append(row_group)
     return ExplainReport(
         file=file.name,
         column=missing.name,
@@ -264,7 +258,7 @@ def _explain_missing(
         absent=answer == ABSENT or not row_groups,
         bytes=sum(row_group.bytes for row_group in row_groups),
         column_bytes=0,
-        row_groups=row_groups,
+        row_groups=tuple(row_groups),
         engines=(),
         named_columns=() if file.is_in_table else (missing.name_column(error),),
     )
@@ -306,17 +300,19 @@ def _explain_row_group(
         return merged
 
     statistics = merge(answers_by_statistics(file, number, question))
-    dictionary = (
-        None
-        if dictionary_answer is None
-        else merge(answers_by(question, number, dictionary_answer))
-    )
+    dictionary = None
+    if dictionary_answer is not None:
+        dictionary = merge(answers_by(question, number, dictionary_answer))
     answer = merge(answers_by(question, number, filter_answer))
+    filter_reason = answer.reason
+    if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE:
+        filter_reason = WRONG_FILTER
     stored, has_filter = _find_filter(file, number, column)
-    verdicts = verdicts_of(
-        bitset_bytes=stored.header.num_bytes if stored is not None else None,
-        has_length=stored is None or stored.place.length is not None,
-    )
+    if stored is None:
+        verdicts = verdicts_of(bitset_bytes=None, has_length=True)
+    else:
+        has_length = stored.place.length is not None
+        verdicts = verdicts_of(bitset_bytes=stored.header.num_bytes, has_length=has_length)
     min_value, max_value = format_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(
         row_group=number,
@@ -327,20 +323,23 @@ def _explain_row_group(
         max_value=max_value,
         statistics=statistics.answer,
         statistics_reason=statistics.reason,
-        dictionary=dictionary.answer if dictionary is not None else None,
-        dictionary_reason=dictionary.reason if dictionary is not None else None,
+        dictionary=None if dictionary is None else dictionary.answer,
+        dictionary_reason=None if dictionary is None else dictionary.reason,
         filter=answer.answer,
-        filter_reason=WRONG_FILTER
-        if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE
-        else answer.reason,
+        filter_reason=filter_reason,
     )
     return _Pruning(explanation, verdicts, has_filter)
 
 
 def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
-    """Return the answer for several values together: `absent` if all are."""
-    maybe = next((each for each in answers if each.answer == MAYBE), None)
-    return maybe or next((each for each in answers if not each.is_absent), answers[0])
+    """Return the answer for several values together: `absent` if all are, `maybe` if one is."""
+    merged = answers[0]
+    for answer in answers:
+        if answer.answer == MAYBE:
+            return answer
+        if merged.is_absent:
+            merged = answer
+    return merged
 
 
 def _find_filter(
@@ -357,6 +356,21 @@ def _find_filter(
     return stored, stored is not None
 
 
+def _explain_engines(
+    engines: Sequence[EngineReport],
+    column_verdicts: Sequence[EngineVerdict],
+    prunings: Sequence[_Pruning],
+    question: Question,
+) -> Iterator[EngineExplanation]:
+    """Explain what each engine skips."""
+    is_comparable = all(literal.verdict is None for literal in question.literals)
+    # Most engines take the same steps.
+    count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in prunings]))
+    for at, (engine, verdict) in enumerate(zip(engines, column_verdicts, strict=True)):
+        pairs = [(pruning, pruning.verdicts[at]) for pruning in prunings]
+        yield _explain_engine(engine, verdict, pairs, count_steps, is_comparable)
+
+
 def _explain_engine(
     engine: EngineReport,
     column_verdict: EngineVerdict,
@@ -368,17 +382,18 @@ def _explain_engine(
     does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     steps = tuple(
-        [
-            _choose_step(*pair, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
-            for pair in pairs
-        ]
+        _choose_step(pruning, verdict, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
+        for pruning, verdict in pairs
     )
+    harm = None
+    if HARM in steps:
+        harm, _ = _harm_of(engine, *pairs[steps.index(HARM)])
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
         steps=steps,
         explanation=_explain_steps(engine, column_verdict, pairs, steps),
-        harm=_harm_of(engine, *pairs[steps.index(HARM)])[0] if HARM in steps else None,
+        harm=harm,
         **count_steps(steps),
     )
 
@@ -387,26 +402,22 @@ def _count_steps(
     row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the fields of an `EngineExplanation` that count row groups and bytes."""
-    skipped = [
-        row_group
-        for row_group, step in zip(row_groups, steps, strict=True)
-        if step in (STATISTICS, DICTIONARY, FILTER)
-    ]
-    total, skipped_total = (
-        [sum(each.bytes for each in part), sum(each.column_bytes for each in part)]
-        for part in (row_groups, skipped)
-    )
-    share, share_of_column = (
-        part / whole if whole else 0.0 for part, whole in zip(skipped_total, total, strict=True)
-    )
+    num_skipped = num_bytes = column_bytes = bytes_skipped = column_bytes_skipped = 0
+    for row_group, step in zip(row_groups, steps, strict=True):
+        num_bytes += row_group.bytes
+        column_bytes += row_group.column_bytes
+        if step in (STATISTICS, DICTIONARY, FILTER):
+            num_skipped += 1
+            bytes_skipped += row_group.bytes
+            column_bytes_skipped += row_group.column_bytes
     return {
         "skipped_by_statistics": steps.count(STATISTICS),
         "skipped_by_dictionary": steps.count(DICTIONARY),
         "skipped_by_filter": steps.count(FILTER),
-        "row_groups_read": len(steps) - len(skipped),
-        "bytes_skipped": skipped_total[0],
-        "share_skipped": share,
-        "share_of_column_skipped": share_of_column,
+        "row_groups_read": len(steps) - num_skipped,
+        "bytes_skipped": bytes_skipped,
+        "share_skipped": bytes_skipped / num_bytes if num_bytes else 0.0,
+        "share_of_column_skipped": column_bytes_skipped / column_bytes if column_bytes else 0.0,
     }
 
 
@@ -426,13 +437,9 @@ def _choose_step(
         return HARM
     if not pruning.has_filter or verdict.verdict != USED:
         return READ
-    return (
-        HARM
-        if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER)
-        else FILTER
-        if row_group.filter == ABSENT
-        else READ
-    )
+    if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER):
+        return HARM
+    return FILTER if row_group.filter == ABSENT else READ
 
 
 def _harm_of(
@@ -458,6 +465,7 @@ def _explain_steps(
         return pairs[steps.index(FILTER)][1].explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary is queried first, and its answer is exact."
-    return next(
-        (verdict for pruning, verdict in pairs if pruning.has_filter), column_verdict
-    ).explanation
+    for pruning, verdict in pairs:
+        if pruning.has_filter:
+            return verdict.explanation
+    return column_verdict.explanation

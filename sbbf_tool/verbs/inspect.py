@@ -118,10 +118,8 @@ class InspectReport(Tabular):
         return tuple(row for row in self.filters if row.unreadable)
 
     def _summary(self) -> str:
-        return (
-            f"{self.file}: "
-            f"{format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
-        )
+        num_filters = sum(chunk.has_filter for chunk in self.filters)
+        return f"{self.file}: {format_count(num_filters, 'filter')}"
 
 
 _SATURATED = "saturated: it excludes fewer than half of the absent values"
@@ -158,35 +156,15 @@ class Inspect(ReadingVerb[InspectReport]):
         file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
-        # Most chunks of a wide file have no filter, and a report for each would cost more than
-        # reading the footer.
-        places = (
-            None
-            if self.all_chunks
-            else file.footer.filter_places({column.index for column in chosen})
-        )
-        for row_group in range(file.footer.num_row_groups) if places is None or places else ():
-            rows += [
-                _chunk_report(file, row_group, column, stored, self.bitsets)
-                for column in chosen
-                if places is None or (row_group, column.index) in places
-            ]
-        complete = len(chosen) == len(file.footer.columns) and not any(
-            row.unreadable for row in rows
-        )
-        unreferenced = (
-            unreferenced_ranges(file, stored) if complete and self.search and self.bitsets else []
-        )
-        metadata, numbers = (
-            file.footer.metadata,
-            range(file.footer.num_row_groups if file.footer.has_encrypted_chunks else 0),
-        )
-        locked = {
-            at
-            for number in numbers
-            for at, meta in enumerate(file.footer.chunk_metas(number))
-            if meta.is_locked
-        }
+        for row_group, column in self._chunks(file, chosen):
+            rows.append(_chunk_report(file, row_group, column, stored, self.bitsets))
+        has_all_columns = len(chosen) == len(file.footer.columns)
+        is_readable = not any(row.unreadable for row in rows)
+        unreferenced = []
+        if self.search and self.bitsets and has_all_columns and is_readable:
+            unreferenced = unreferenced_ranges(file, stored)
+        locked = _find_locked(file)
+        metadata = file.footer.metadata
         return InspectReport(
             file=file.name,
             file_bytes=file.source.size,
@@ -209,6 +187,20 @@ class Inspect(ReadingVerb[InspectReport]):
             locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
 
+    def _chunks(self, file: ParquetFile, columns: Sequence[Column]) -> Iterator[tuple[int, Column]]:
+        """Yield row group and column of each chunk that the report has a row for."""
+        places = None
+        if not self.all_chunks:
+            # Most chunks of a wide file have no filter, and a report for each would cost more than
+            # reading the footer.
+            places = file.footer.filter_places({column.index for column in columns})
+            if not places:
+                return
+        for row_group in range(file.footer.num_row_groups):
+            for column in columns:
+                if places is None or (row_group, column.index) in places:
+                    yield row_group, column
+
 
 def inspect(
     path: Readable,
@@ -222,6 +214,18 @@ def inspect(
 ) -> InspectReport:
     """Inspect the filters of one file; see `Inspect`, and `ReadingVerb` for the options."""
     return Inspect(columns, all_chunks, bitsets, search, engine_names)(path, **options)
+
+
+def _find_locked(file: ParquetFile) -> set[int]:
+    """Return the indexes of the columns whose metadata is encrypted, and whose key is missing."""
+    locked: set[int] = set()
+    if not file.footer.has_encrypted_chunks:
+        return locked
+    for number in range(file.footer.num_row_groups):
+        for index, meta in enumerate(file.footer.chunk_metas(number)):
+            if meta.is_locked:
+                locked.add(index)
+    return locked
 
 
 def _key_notes(file: ParquetFile) -> Iterator[str]:
@@ -247,9 +251,9 @@ def _chunk_report(
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            read_as, of_draft = (
-                _draft(file, stored, measure) if stored.header.readings else (stored, {})
-            )
+            read_as, of_draft = stored, dict[str, Any]()
+            if stored.header.readings:
+                read_as, of_draft = _draft(file, stored, measure)
             stored_filters.append(read_as)
             fields.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.unsupported_reason:
@@ -291,14 +295,12 @@ def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
 def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
     """Return the fields of a report that come from a filter's bitset."""
     bloom = BloomFilter(file.read_bitset(stored))
-    ndv = bloom.estimated_ndv
+    ndv = None if math.isinf(bloom.estimated_ndv) else bloom.estimated_ndv
     return {
         "fill_ratio": bloom.fill_ratio,
         "estimated_fpp": bloom.fpp,
-        "estimated_ndv": None if math.isinf(ndv) else ndv,
-        "bits_per_value": stored.header.num_bytes * 8 / ndv
-        if ndv and not math.isinf(ndv)
-        else None,
+        "estimated_ndv": ndv,
+        "bits_per_value": stored.header.num_bytes * 8 / ndv if ndv else None,
     }
 
 
@@ -309,38 +311,34 @@ def _draft(
     report's fields about the dialect."""
     from sbbf_tool.file.drafts import recognise_draft
 
+    header = stored.header
     reading = recognise_draft(file, stored) if measure else None
-    dialect_note = (
-        f"the values of the column match {reading.dialect.name}"
-        if reading
-        else "the values of the column match several or none"
-    )
-    if not measure:
+    dialect = None
+    read_as = stored
+    if reading is not None:
+        dialect = reading.dialect.name
+        read_as = reading.stored
+        dialect_note = f"the values of the column match {dialect}"
+    elif measure:
+        dialect_note = "the values of the column match several or none"
+    else:
         dialect_note = "the values of the column were not compared"
-    read_as = reading.stored if reading else stored
-    if (
-        len({each.length for each in stored.header.readings}) == 1
-    ):  # every reading has the same bitset
-        read_as = stored._replace(
-            header=FilterHeader(stored.header.length, stored.header.num_bytes)
-        )
+    lengths = {reading.length for reading in header.readings}
+    if len(lengths) == 1:  # every reading has the same bitset
+        read_as = stored._replace(header=FilterHeader(header.length, header.num_bytes))
+    warning = f"no reader uses it: {header.unsupported_reason}; {dialect_note}"
     return read_as, {
-        "dialects": tuple(each.dialect.name for each in stored.header.readings),
-        "dialect": reading.dialect.name if reading else None,
-        "warnings": (
-            f"no reader uses it: {stored.header.unsupported_reason}; {dialect_note}",
-            *read_as.warnings(),
-        ),
+        "dialects": tuple(reading.dialect.name for reading in header.readings),
+        "dialect": dialect,
+        "warnings": (warning, *read_as.warnings()),
     }
 
 
 def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     offset, _ = meta.stated_filter
-    return (
-        ()
-        if offset is None
-        else (f"bloom_filter_offset is {offset}, which means that there is no filter",)
-    )
+    if offset is None:
+        return ()
+    return (f"bloom_filter_offset is {offset}, which means that there is no filter",)
 
 
 def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
@@ -359,16 +357,16 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
 
 def _other_file_notes(file: ParquetFile) -> Iterator[str]:
     (paths,) = file.footer.numbers("file_path")
-    elsewhere = [
-        at
-        for at, path in enumerate(paths)
-        if path and file.footer.elsewhere(*divmod(at, len(file.footer.columns)))
-    ]
-    if elsewhere:
-        first = file.footer.elsewhere(*divmod(elsewhere[0], len(file.footer.columns)))
+    other_files = []
+    for at, path in enumerate(paths):
+        if path:
+            row_group, column = divmod(at, len(file.footer.columns))
+            other_files.append(file.footer.elsewhere(row_group, column))
+    other_files = list(filter(None, other_files))
+    if other_files:
         yield (
-            f"{format_count(len(elsewhere), 'column chunk')} and their filters are in "
-            f"other files, such as {first}: inspect those"
+            f"{format_count(len(other_files), 'column chunk')} and their filters are in "
+            f"other files, such as {other_files[0]}: inspect those"
         )
 
 
@@ -381,10 +379,11 @@ def _engine_notes(
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
+        if column.name not in filtered:
+            continue
         mark = has_interval_mark(file.footer, column)
-        if column.name in filtered and (
-            warnings := list_warnings(column, engines, has_interval_mark=mark)
-        ):
+        warnings = list_warnings(column, engines, has_interval_mark=mark)
+        if warnings:
             yield f"column {column.name}: {'; '.join(warnings)}"
 
 
@@ -401,20 +400,18 @@ def _totals(
         if not filters and not all_chunks:
             continue
         rates = [row.estimated_fpp for row in filters if row.estimated_fpp is not None]
-        chunks = (
-            file.footer.chunk_meta(number, column.index)
-            for number in range(file.footer.num_row_groups)
+        filter_bytes = chunk_bytes = 0
+        for row in filters:
+            filter_bytes += (row.header_bytes or 0) + (row.bitset_bytes or 0)
+        for number in range(file.footer.num_row_groups):
+            chunk_bytes += file.footer.chunk_meta(number, column.index).bytes
+        total = ColumnTotal(
+            column=column.name,
+            row_groups_with_filter=sum(row.unreadable is None for row in filters),
+            row_groups=file.footer.num_row_groups,
+            filter_bytes=filter_bytes,
+            chunk_bytes=chunk_bytes,
+            mean_fpp=sum(rates) / len(rates) if rates else None,
         )
-        totals.append(
-            ColumnTotal(
-                column=column.name,
-                row_groups_with_filter=sum(row.unreadable is None for row in filters),
-                row_groups=file.footer.num_row_groups,
-                filter_bytes=sum(
-                    (row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters
-                ),
-                chunk_bytes=sum(meta.bytes for meta in chunks),
-                mean_fpp=sum(rates) / len(rates) if rates else None,
-            )
-        )
+        totals.append(total)
     return tuple(totals)

@@ -3,6 +3,8 @@ from the other two."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.dialects import DIALECTS, RAW_12, RAW_16
@@ -71,7 +73,9 @@ class SizeReport(Tabular):
         return f"{format_count(self.ndv, 'value')}: {format_count(self.bitset_bytes, 'byte')}"
 
 
-CHOSEN, SMALLER, LARGER = "chosen", "next smaller", "next larger"
+CHOSEN = "chosen"
+SMALLER = "next smaller"
+LARGER = "next larger"
 
 
 def size_filter(
@@ -89,7 +93,7 @@ def size_filter(
     format, and the size by the closed formula of the first draft. Raises UsageError for other
     combinations, and for numbers that no filter has.
     """
-    _check(ndv, fpp, num_bytes)
+    _ensure_two_given(ndv, fpp, num_bytes)
     target = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(target)
     target = min(target, _MOST_FPP)
@@ -115,19 +119,23 @@ def size_filter(
         formula_bits_per_value=formula_bits,
         formula_fpp=sizing.fpp_of_bits(formula_bits),
         formula_bytes=sizing.formula_bytes(ndv, rate),
-        dialects=tuple(
-            DialectSize(dialect.name, header, header + num_bytes, dialect.sentence)
-            for dialect in DIALECTS
-            if dialect.header not in (RAW_12, RAW_16) or num_bytes.bit_count() == 1
-            for header in (len(build_draft_header(dialect, num_bytes)),)
-        ),
+        dialects=tuple(_size_by_dialect(num_bytes)),
     )
 
 
 _MOST_FPP = 1 - 2**-40
 
 
-def _check(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
+def _size_by_dialect(num_bytes: int) -> Iterator[DialectSize]:
+    """Yield the bytes of a filter in each dialect that has bitsets of this size."""
+    is_power_of_two = num_bytes.bit_count() == 1
+    for dialect in DIALECTS:
+        if is_power_of_two or dialect.header not in (RAW_12, RAW_16):
+            header = len(build_draft_header(dialect, num_bytes))
+            yield DialectSize(dialect.name, header, header + num_bytes, dialect.sentence)
+
+
+def _ensure_two_given(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
     """Raise UsageError unless the numbers determine a filter."""
     if ndv is None and num_bytes is None:
         raise UsageError("give ndv, a size in bytes, or both")

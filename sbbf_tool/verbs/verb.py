@@ -1,8 +1,8 @@
 """A verb is a value: it says what is wanted of a file, and nothing about which files, keys or
 workers.
 
-    Probe("user_id", [42])("events.parquet")              the report of one file
-    run(Probe("user_id", [42]), "lake/**")                 a row for each of many files, see running.run
+    Probe("user_id", [42])("events.parquet")     the report of one file
+    run(Probe("user_id", [42]), "lake/**")       a row for each of many files, see running.run
 
 A verb is equal to another with the same fields, prints as the call that makes it, and is sent to
 other processes by its fields.
@@ -134,10 +134,12 @@ class Verb(Frozen, Generic[Report]):
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        fields = (
-            (name, field.default, getattr(self, name)) for name, field in self._fields.items()
-        )
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, default, value in fields if value != default)})"
+        arguments = []
+        for name, field in self._fields.items():
+            value = getattr(self, name)
+            if value != field.default:
+                arguments.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     def needs(self) -> Needs:
         """Return what a run must know of the verb, computed from the fields."""
@@ -229,9 +231,8 @@ class ReadingVerb(Verb[Report]):
         unless `strict`, as for one of many files, the verb works on the columns that the file has,
         and raises NotApplicableError if it has none of them.
         """
-        return self.carry(
-            find_input(path, filesystem), Given(keys, max_page_bytes, strict, reuse), jobs, progress
-        )
+        given = Given(keys, max_page_bytes, strict, reuse)
+        return self.carry(find_input(path, filesystem), given, jobs, progress)
 
     def carry(
         self,
@@ -299,9 +300,11 @@ class ChangingVerb(Verb[Changed]):
         assert given.edit is not None, "a verb that changes files needs an edit"
         ensure_path(path)
         edit = given.edit
-        if (report := self.before(path, edit)) is not None:
+        report = self.before(path, edit)
+        if report is not None:
             return report
-        deadline, pause = time.monotonic() + given.patience, _FIRST_PAUSE
+        deadline = time.monotonic() + given.patience
+        pause = _FIRST_PAUSE
         with open_spool(edit.output_of(path) or os.fsdecode(path), keeps=not edit.dry_run) as spool:
             prebuilt = PrebuiltFilters(spool)
             while True:
