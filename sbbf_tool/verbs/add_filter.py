@@ -12,10 +12,10 @@ rename   replace the file as the last step
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from math import isinf
-from operator import itemgetter
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -30,6 +30,7 @@ from sbbf_tool.frozen import opt, replace
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings, harm_in
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
@@ -99,7 +100,9 @@ class AddReport(ChangeReport):
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
         if self.saturated_filters:
             return super().outcome()
-        return (OK, None) if self.filters or self.planned_filters else (SKIPPED, HAS_EVERY_FILTER)
+        if self.filters or self.planned_filters:
+            return OK, None
+        return SKIPPED, HAS_EVERY_FILTER
 
     def repeat(self) -> AddReport:
         return replace(
@@ -118,7 +121,8 @@ class AddReport(ChangeReport):
         )
 
     def _summary(self) -> str:
-        return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
+        num_filters = len(self.filters) or self.planned_filters
+        return f"{self.file}: {format_count(num_filters, 'filter')}"
 
 
 def _as_spec(spec: FilterSpec | Iterable[str]) -> FilterSpec:
@@ -172,7 +176,8 @@ class AddFilter(ChangingVerb[AddReport]):
             file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names
         )
         chunks = choice.sizes
-        if change.edit.dry_run:
+        is_dry = change.edit.dry_run
+        if is_dry:
             change.ensure_buildable(chunks)
         else:
             change.build(chunks)
@@ -184,16 +189,14 @@ class AddFilter(ChangingVerb[AddReport]):
             *engine_warnings(file.footer, {column for _, column in chunks}, self.engine_names),
         ]
         patch = change.patch()
-        # Nothing restores more than the old footer, nor an encrypted one, which has other bytes
-        # each time.
-        drops_old_bytes = patch.keep < (
-            file.footer.start if file.footer.cipher is None else file.footer.end
-        )
+        undo = None
+        if not change.is_copied and not _drops_old_bytes(file.footer, patch):
+            undo = _undo(file, change.edit, {key[1] for key in patch.places}, file.footer)
         report = partial(
             AddReport,
             filters=tuple(
-                report_of(file, patch, *entry)
-                for entry in sorted(change.built_filters.items(), key=itemgetter(0))
+                report_of(file, patch, key, change.built_filters[key])
+                for key in sorted(change.built_filters)
             ),
             skipped=len(choice.judgments),
             without_values=choice.without_values,
@@ -206,12 +209,10 @@ class AddFilter(ChangingVerb[AddReport]):
             not_cross_checked=change.not_cross_checked,
             harms=tuple(_harms(file, chunks, self.engine_names)),
             saturated_filters=tuple(change.saturated_filters),
-            planned_filters=len(chunks) if change.edit.dry_run else 0,
-            planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
+            planned_filters=len(chunks) if is_dry else 0,
+            planned_bytes=most_bytes(file, chunks) if is_dry else 0,
             data_bytes=sum(chunk_bytes(file, key) for key in chunks),
-            undo=None
-            if change.is_copied or drops_old_bytes
-            else _undo(file, change.edit, {key[1] for key in patch.places}, file.footer),
+            undo=undo,
             leftover_bytes=change.leftover_bytes(patch),
         )
         return change.publish(patch, report)
@@ -220,20 +221,26 @@ class AddFilter(ChangingVerb[AddReport]):
         self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit
     ) -> AddReport | None:
         is_idle = report.outcome()[0] == SKIPPED
-        change = find_lost_change(file, listed_bytes) if is_idle or self.rebuild == "all" else None
+        if not is_idle and self.rebuild != "all":
+            return None
+        change = find_lost_change(file, listed_bytes)
         if change is None:
             return None
+        skipped = report.skipped
+        if is_idle:
+            skipped = max(0, skipped - len(change.filters))
+        undo = None
+        if change.before is not None:
+            undo = _undo(file, edit, {column for _, column in change.filters}, change.before)
         return replace(
             report,
             old_bytes=listed_bytes,
             old_end_hash=change.old_end_hash,
             filters=describe_filters(file, change.filters),
             data_bytes=sum(chunk_bytes(file, key) for key in change.filters),
-            skipped=max(0, report.skipped - len(change.filters)) if is_idle else report.skipped,
+            skipped=skipped,
             leftover_bytes=change.leftover_bytes,
-            undo=None
-            if change.before is None
-            else _undo(file, edit, {column for _, column in change.filters}, change.before),
+            undo=undo,
         )
 
 
@@ -258,32 +265,29 @@ def add_filters(
     one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
-    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild, engine_names)(
-        path, edit, strict=strict
-    )
+    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
+    return AddFilter(spec, rebuild, engine_names)(path, edit, strict=strict)
+
+
+def _drops_old_bytes(footer: Footer, patch: Patch) -> bool:
+    """Return whether the patch drops bytes that no undo restores: more than the old footer, or an
+    encrypted footer, which has other bytes each time."""
+    kept_until = footer.start if footer.cipher is None else footer.end
+    return patch.keep < kept_until
 
 
 def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
     """Return the removal of all filters of these columns, whose indexes are given; None if the
     footer before has any of them."""
-    old_places = (
-        before.chunk_meta(row_group, column).stated_filter
-        for row_group in range(before.num_row_groups)
-        for column in columns
-    )
-    if (
-        not edit.in_place
-        or edit.dry_run
-        or not columns
-        or any(place != (None, None) for place in old_places)
-    ):
+    if not edit.in_place or edit.dry_run or not columns:
         return None
-    return Fix(
-        "remove_filters",
-        (file.name,),
-        tuple(file.footer.columns[column].name for column in sorted(columns)),
-        keys=file.ring.keys.path if file.ring is not None else None,
-    )
+    for row_group in range(before.num_row_groups):
+        for column in columns:
+            if before.chunk_meta(row_group, column).stated_filter != (None, None):
+                return None
+    names = tuple(file.footer.columns[column].name for column in sorted(columns))
+    keys = None if file.ring is None else file.ring.keys.path
+    return Fix("remove_filters", (file.name,), names, keys=keys)
 
 
 _NEGLIGIBLE_BYTES = 64 << 10
@@ -298,8 +302,9 @@ def _fpp_warnings(
     size."""
     worst: dict[int, tuple[ChunkKey, SpooledFilter]] = {}
     for key, spooled_filter in filters.items():
-        if key[1] not in worst or spooled_filter.fpp > worst[key[1]][1].fpp:
-            worst[key[1]] = key, spooled_filter
+        _, column = key
+        if column not in worst or spooled_filter.fpp > worst[column][1].fpp:
+            worst[column] = (key, spooled_filter)
     for column, (key, spooled_filter) in sorted(worst.items()):
         size = choice.sizes[key]
         if spooled_filter.fpp <= size.fpp * FPP_TOLERANCE:
@@ -309,22 +314,21 @@ def _fpp_warnings(
         if spooled_filter.num_bytes == size.largest:
             warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
         elif size.ndv is not None:
-            ndv = spooled_filter.estimated_ndv
-            warning += (
-                f", because the size is for {size.ndv:,} distinct "
-                f"values{'' if isinf(ndv) else f', not about {round(ndv):,}'}"
-            )
+            warning += f", because the size is for {size.ndv:,} distinct values"
+            if not isinf(spooled_filter.estimated_ndv):
+                warning += f", not about {round(spooled_filter.estimated_ndv):,}"
         yield warning
 
 
 def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
-    for column in sorted({column for _, column in filters}):
-        filter_bytes = sum(
-            spooled_filter.num_bytes
-            for (_, owner), spooled_filter in filters.items()
-            if owner == column
-        )
-        data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
+    filter_bytes_of = Counter[int]()
+    data_bytes_of = Counter[int]()
+    for key, spooled_filter in filters.items():
+        _, column = key
+        filter_bytes_of[column] += spooled_filter.num_bytes
+        data_bytes_of[column] += chunk_bytes(file, key)
+    for column, filter_bytes in sorted(filter_bytes_of.items()):
+        data_bytes = data_bytes_of[column]
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name
             sizes = (

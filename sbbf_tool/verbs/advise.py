@@ -166,9 +166,8 @@ _Key = tuple[str, str]
 
 
 def _as_queries(queries: Iterable[str | Query]) -> tuple[Query, ...]:
-    return tuple(
-        query if isinstance(query, Query) else parse_query(query) for query in as_iterable(queries)
-    )
+    given = as_iterable(queries)
+    return tuple(query if isinstance(query, Query) else parse_query(query) for query in given)
 
 
 class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
@@ -295,11 +294,12 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
 def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
     """Yield each path with its survey, or with the error that prevented it. Links are left out."""
     for row in rows:
-        if row.reason not in (LINK, *LEFT_OUT):
-            yield (
-                row.path,
-                row.to_error() if row.report is None else pickle.loads(row.report.survey),
-            )
+        if row.reason in (LINK, *LEFT_OUT):
+            continue
+        if row.report is None:
+            yield row.path, row.to_error()
+        else:
+            yield row.path, pickle.loads(row.report.survey)
 
 
 def advise_open(
@@ -321,14 +321,17 @@ def advise_open(
             except SbbfError as error:
                 yield Row(label, FAILED, exit_code=error.exit_code, error=error)
 
-    names = tuple(
-        os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name)
-        for name in inputs
-    )
-    return replace(
-        verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path))),
-        fix=None,
-    )
+    def open_by(path: str) -> Readable | FileIn:
+        return unnamed.get(path, path)
+
+    def name_input(file: Readable) -> str:
+        if isinstance(file, str | bytes | os.PathLike):
+            return os.fsdecode(file)
+        return name_of(file)
+
+    names = tuple(map(name_input, inputs))
+    report = verb.combine(rows(), AllFiles(names, given, jobs, open_by))
+    return replace(report, fix=None)
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
@@ -347,9 +350,13 @@ def _request(
     kept."""
     filtered: dict[str, FilteredColumn] = {}
     for key, column in columns.items():
-        totals, ndv = summary.totals[key], column.ndv or 1.0
-        if column.verdict in (ADD, KEEP) and (key[0] not in filtered or filtered[key[0]].ndv < ndv):
-            filtered[key[0]] = FilteredColumn(totals.column, ndv, totals.most_values)
+        if column.verdict not in (ADD, KEEP):
+            continue
+        name, _ = key
+        ndv = column.ndv or 1.0
+        if name not in filtered or filtered[name].ndv < ndv:
+            totals = summary.totals[key]
+            filtered[name] = FilteredColumn(totals.column, ndv, totals.most_values)
     return Request(tuple(filtered.values()), fpp, patterns, summary.most_row_groups)
 
 
@@ -360,6 +367,10 @@ def _build_advice(
     mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
     expected_fpp = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
     ndv_source, is_exact = describe_ndv_source(totals)
+    row_groups_with_value = skipped_if_present = None
+    if totals.repetition is not None:
+        row_groups_with_value = lookup.row_groups_with_value
+        skipped_if_present = round(lookup.estimate_skipped(expected_fpp, present=True) * mean)
     return ColumnAdvice(
         column=totals.column.name,
         type=totals.column.type_name,
@@ -374,18 +385,14 @@ def _build_advice(
         ndv_source=ndv_source,
         dictionary_encoded=totals.dictionaries,
         after_statistics=lookup.after_statistics,
-        row_groups_with_value=lookup.row_groups_with_value
-        if totals.repetition is not None
-        else None,
+        row_groups_with_value=row_groups_with_value,
         filters=totals.filters,
         filter_bytes=totals.filter_bytes,
         mean_fpp=totals.mean_fpp,
-        bitset_bytes=cost[0] if cost is not None else None,
-        cost_bytes=cost[1] if cost is not None else None,
+        bitset_bytes=None if cost is None else cost[0],
+        cost_bytes=None if cost is None else cost[1],
         skipped_if_absent=round(lookup.estimate_skipped(expected_fpp, present=False) * mean),
-        skipped_if_present=round(lookup.estimate_skipped(expected_fpp, present=True) * mean)
-        if totals.repetition is not None
-        else None,
+        skipped_if_present=skipped_if_present,
     )
 
 
@@ -417,24 +424,23 @@ def build_fix(
 def _estimate_added(advised: list[Totals], fpp: float, fix: Fix | None) -> int:
     """Estimate the bytes that the change adds to all files."""
     rebuilds = fix is not None and fix.rebuild is not None
-    costs = [
-        cost[1 if rebuilds else 2]
-        for totals in advised
-        if (cost := totals.estimate_cost(fpp)) is not None
-    ]
-    return sum(costs) + max((totals.footer_bytes for totals in advised), default=0)
+    added = max((totals.footer_bytes for totals in advised), default=0)
+    for totals in advised:
+        cost = totals.estimate_cost(fpp)
+        if cost is not None:
+            added += cost[1] if rebuilds else cost[2]
+    return added
 
 
 def _build_query_advice(
     query: Query, counts: QueryCounts, fix: Fix | None, fpp: float
 ) -> QueryAdvice:
+    columns = () if fix is None else fix.columns
     return QueryAdvice(
         query=query.text,
         row_groups=counts.row_groups,
         after_statistics=counts.after_statistics,
         after_dictionary=counts.after_dictionary,
         after_filters=counts.after_filters,
-        after_advice=counts.estimate_remaining(
-            dict.fromkeys(fix.columns, fpp) if fix is not None else {}
-        ),
+        after_advice=counts.estimate_remaining(dict.fromkeys(columns, fpp)),
     )

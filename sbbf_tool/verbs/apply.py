@@ -346,7 +346,7 @@ def _named(file: ParquetFile) -> FileName:
     return path
 
 
-class _Plan(NamedTuple):
+class _ApplyPlan(NamedTuple):
     """What a change does to the filters of a file."""
 
     judgments: Mapping[ChunkKey, Judgment]
@@ -368,7 +368,7 @@ class _Plan(NamedTuple):
 
 def _plan(
     file: ParquetFile, requests: RequestedFilters, edit: Edit, remove_undeclared: bool
-) -> _Plan:
+) -> _ApplyPlan:
     """Compare the filters of a file with their declarations, and choose those to build and to
     drop."""
     judgments = judge_filters(file, requests.sizes)
@@ -387,7 +387,7 @@ def _plan(
     undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
     if remove_undeclared:
         drop |= undeclared
-    return _Plan(judgments, needless, undeclared, to_build, drop)
+    return _ApplyPlan(judgments, needless, undeclared, to_build, drop)
 
 
 def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:
@@ -431,7 +431,7 @@ def _removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFi
 def _describe_columns(
     file: ParquetFile,
     requests: RequestedFilters,
-    plan: _Plan,
+    plan: _ApplyPlan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
 ) -> Iterator[DeclaredColumn]:
     """Yield each column that is declared, or has filters that are not."""
@@ -443,7 +443,7 @@ def _describe_column(
     file: ParquetFile,
     index: int,
     requests: RequestedFilters,
-    plan: _Plan,
+    plan: _ApplyPlan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
 ) -> DeclaredColumn:
     outcomes = Counter[str]()

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.verbs.verb import ReadOptions
 
-PASSED, NOTED, FAILED, NOT_RUN, IN_BASELINE = "passed", "noted", "failed", "not run", "known"
+PASSED = "passed"
+NOTED = "noted"
+FAILED = "failed"
+NOT_RUN = "not run"
+IN_BASELINE = "known"
 
 
 class Check(ReadingVerb[CheckReport]):
@@ -79,14 +83,8 @@ class Check(ReadingVerb[CheckReport]):
 
     def on(self, file: ParquetFile) -> CheckReport:
         path = file.run.path
-        return self._shorten(
-            _check(
-                file,
-                self.policy.of(
-                    os.fspath(path) if isinstance(path, str | os.PathLike) else file.name
-                ),
-            )
-        )
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else file.name
+        return self._shorten(_check(file, self.policy.of(name)))
 
     def _shorten(self, report: CheckReport) -> CheckReport:
         if not self.brief:
@@ -97,10 +95,8 @@ class Check(ReadingVerb[CheckReport]):
         by_reason = Counter(outcome.reason for outcome in others)
         others.sort(key=lambda outcome: by_reason[outcome.reason], reverse=True)
         kept = {outcome.outcome: outcome for outcome in reversed(others)}
-        return replace(
-            report,
-            rules=(*(outcome for outcome in report.rules if outcome.rule in found), *kept.values()),
-        )
+        with_findings = (outcome for outcome in report.rules if outcome.rule in found)
+        return replace(report, rules=(*with_findings, *kept.values()))
 
 
 def check(
@@ -116,60 +112,50 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     excluded = [policy.why_not(rule) for rule in RULES]
     running = [rule for rule, reason in zip(RULES, excluded, strict=True) if reason is None]
     reads = max(rule.reads for rule in running)
-    required = policy.required
     name = run.path if isinstance(run.path, TableFile) else file.name
-    declarations = [
-        declaration for declaration in policy.limits.filters if declaration.matches(name)
-    ]
-    requests = request_filters(file, declarations)
+    requests = request_filters(file, [spec for spec in policy.limits.filters if spec.matches(name)])
     verify: Verify | None = None
     if reads is Reads.DATA:
         from sbbf_tool.file.membership import verify_filter as verify
 
-    columns, most = file.footer.columns, policy.limits.max_fpp or 1
-    sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
-    folds = policy.limits.max_bytes_share is not None
+    max_fpp = policy.limits.max_fpp or 1
     facts = gather(
         file,
-        columns,
+        file.footer.columns,
         reads,
         verify,
         keeps_oversized=True,
-        with_folds=folds,
-        sizes=sizes,
+        with_folds=policy.limits.max_bytes_share is not None,
+        sizes={
+            key: replace(size, fpp=min(size.fpp, max_fpp)) for key, size in requests.sizes.items()
+        },
         jobs=run.jobs,
         progress=run.progress,
     )
     for index, judge in requests.judges.items():
         judged = replace(facts[index], judge=judge, is_required=index in requests.required)
         facts = (*facts[:index], judged, *facts[index + 1 :])
+    whole_file = None
     has_filter = any(column.filters for column in facts)
-    whole_file = (
-        gather_file(file, facts)
-        if has_filter and any(rule.look_at_file for rule in running)
-        else None
+    if has_filter and any(rule.look_at_file for rule in running):
+        whole_file = gather_file(file, facts)
+    findings = list(find_all(running, facts, policy.limits, whole_file))
+    if any(rule.name == MISSING_FILTER for rule in running):
+        findings = [*_find_missing_columns(file, policy.required, run.strict), *findings]
+    outcomes = _list_outcomes(
+        policy,
+        excluded,
+        {finding.rule for finding in findings},
+        facts,
+        bool(requests.required),
+        whole_file,
     )
-    missing = (
-        _find_missing_columns(file, required, run.strict)
-        if any(rule.name == MISSING_FILTER for rule in running)
-        else ()
-    )
-    findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
     return CheckReport(
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(
-            _list_outcomes(
-                policy,
-                excluded,
-                {each.rule for each in findings},
-                facts,
-                bool(requests.required),
-                whole_file,
-            )
-        ),
-        findings=findings,
+        rules=tuple(outcomes),
+        findings=tuple(findings),
         named_columns=requests.named_columns,
         unreadable=unreadable_chunks(facts),
         locked_columns=locked_columns(facts),
@@ -182,10 +168,11 @@ def ensure_columns(
     """Raise UsageError if a required column is in none of the files that require it. Footers are
     read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
-    for path in paths if missing else ():
-        names = [
-            name for name in dict.fromkeys(policies.of(os.fspath(path)).required) if name in missing
-        ]
+    if not missing:
+        return
+    for path in paths:
+        required = dict.fromkeys(policies.of(os.fspath(path)).required)
+        names = [name for name in required if name in missing]
         try:
             _find_columns(path, names, missing, keys)
         except (UnreadableError, RefusedError):
@@ -217,15 +204,11 @@ def _find_columns(
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
-    outcomes = (
-        RuleOutcome(
-            rule.name,
-            rule.severity_in(policy.limits),
-            NOT_RUN,
-            policy.why_not(rule) or error.message,
-        )
-        for rule in RULES
-    )
+    outcomes = []
+    for rule in RULES:
+        reason = policy.why_not(rule) or error.message
+        severity = rule.severity_in(policy.limits)
+        outcomes.append(RuleOutcome(rule.name, severity, NOT_RUN, reason))
     return CheckReport(
         redact(path),
         failed=True,
@@ -256,15 +239,11 @@ def _find_missing_columns(
         try:
             find_column(file.footer.columns, name)
         except UsageError as error:
-            if not isinstance(error, NoColumnError) or (strict and not file.is_in_table):
-                yield Finding(
-                    rule.name,
-                    rule.severity,
-                    file.name,
-                    name,
-                    rule.message,
-                    (Evidence(None, error.message),),
-                )
+            may_be_missing = file.is_in_table or not strict
+            if isinstance(error, NoColumnError) and may_be_missing:
+                continue
+            evidence = (Evidence(None, error.message),)
+            yield Finding(rule.name, rule.severity, file.name, name, rule.message, evidence)
 
 
 def _list_outcomes(

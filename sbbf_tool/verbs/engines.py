@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
@@ -37,17 +37,18 @@ def engines(
     releases = as_names(mine, "release")
     if releases and engine_name is not None:
         raise UsageError("give either the name of an engine or releases")
-    reports = tuple(map(find_release, releases)) or (
-        report.engines if engine_name is None else (find_engine(engine_name),)
-    )
-    return replace(
-        report,
-        families=tuple(report.families[index] for index in indexes),
-        engines=tuple(
-            replace(engine, verdicts=tuple(engine.verdicts[index] for index in indexes))
-            for engine in reports
-        ),
-    )
+    if releases:
+        reports = tuple(map(find_release, releases))
+    elif engine_name is not None:
+        reports = (find_engine(engine_name),)
+    else:
+        reports = report.engines
+    chosen = []
+    for engine in reports:
+        verdicts = tuple(engine.verdicts[index] for index in indexes)
+        chosen.append(replace(engine, verdicts=verdicts))
+    families = tuple(report.families[index] for index in indexes)
+    return replace(report, families=families, engines=tuple(chosen))
 
 
 def _find_families(name: str | None) -> list[ColumnFamily]:
@@ -55,34 +56,35 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
     if name is None:
         return list(families)
     text = " ".join(name.split()).casefold()
-    candidates = families if text else ()
-    exact = [
-        family
-        for family in candidates
-        if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))
-    ]
-    partial = [
-        family
-        for family in candidates
-        if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))
-    ]
-    if not exact and not partial:
-        # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's
-        # types would match any name.
-        partial = [
-            family
-            for family in families[:-1]
-            if any(_is_type(text, kind.casefold()) for kind in family.types)
-        ]
-    if not exact and not partial:
-        names = {
-            spelling.casefold() for family in families for spelling in (family.name, family.id)
-        }
-        raise UsageError(
-            f"unknown type {name!r}",
-            hint=suggest_names(name, names, (family.name for family in families)),
-        )
-    return exact or partial
+    matches = list(_match_families(families, text)) if text else []
+    if not matches:
+        names: set[str] = set()
+        for family in families:
+            names.update((family.name.casefold(), family.id.casefold()))
+        hint = suggest_names(name, names, (family.name for family in families))
+        raise UsageError(f"unknown type {name!r}", hint=hint)
+    return matches
+
+
+def _match_families(families: Sequence[ColumnFamily], text: str) -> Iterable[ColumnFamily]:
+    """Return the families that have this name, in lower case; otherwise those with a part of it."""
+    exact = []
+    partial = []
+    for family in families:
+        types = [kind.casefold() for kind in family.types]
+        if text in (family.id, family.name.casefold(), *types):
+            exact.append(family)
+        if any(text in kind.casefold() for kind in (family.id, family.name, *family.types)):
+            partial.append(family)
+    if exact or partial:
+        return exact or partial
+    # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's
+    # types would match any name.
+
+    def has_parameters(family: ColumnFamily) -> bool:
+        return any(_is_type(text, kind.casefold()) for kind in family.types)
+
+    return filter(has_parameters, families[:-1])
 
 
 def _is_type(text: str, pattern: str) -> bool:

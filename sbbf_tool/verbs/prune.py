@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from sbbf_tool.storage.inputs import FileSystemLike
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
 
@@ -92,21 +92,20 @@ class PruneReport(Tabular):
         return self._dataset
 
     def _summary(self) -> str:
-        return (
-            f"{self.column}: {self.row_groups:,} of "
-            f"{format_count(self.total_row_groups, 'row group')}"
-        )
+        total = format_count(self.total_row_groups, "row group")
+        return f"{self.column}: {self.row_groups:,} of {total}"
 
 
 _COUNTS = (
-    *(
-        "total_files",
-        "total_row_groups",
-        "skipped_by_statistics",
-        "skipped_by_dictionary",
-        "skipped_by_filter",
-    ),
-    *("total_bytes", "bytes_to_read", "bytes_read", "requests"),
+    "total_files",
+    "total_row_groups",
+    "skipped_by_statistics",
+    "skipped_by_dictionary",
+    "skipped_by_filter",
+    "total_bytes",
+    "bytes_to_read",
+    "bytes_read",
+    "requests",
 )
 
 
@@ -161,7 +160,8 @@ class _PrunedDataset:
 
     def __init__(self, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> None:
         self._open_file = open_file
-        self._column, self._values = column, values
+        self._column = column
+        self._values = values
         self._reuse = Reuse()
         self.files: list[PrunedFile] = []
         self.warnings: list[str] = []
@@ -174,9 +174,8 @@ class _PrunedDataset:
         import pyarrow.dataset as ds
 
         if isinstance(dataset, ds.UnionDataset):
-            return ds.UnionDataset(
-                dataset.schema, [self.prune_dataset(child) for child in dataset.children]
-            )
+            children = [self.prune_dataset(child) for child in dataset.children]
+            return ds.UnionDataset(dataset.schema, children)
         fragments_to_read = []
         try:
             fragments = list(dataset.get_fragments())
@@ -201,8 +200,11 @@ class _PrunedDataset:
         self, fragment: ds.ParquetFileFragment, schema: pa.Schema
     ) -> tuple[int, ...]:
         """Return the row groups that remain, and count them."""
-        remaining = numbers = _list_row_groups(fragment)
-        name, warning, sizes = fragment.path, "", dict.fromkeys(numbers, 0)
+        numbers = _list_row_groups(fragment)
+        remaining = numbers
+        sizes = dict.fromkeys(numbers, 0)
+        name = fragment.path
+        warning = ""
         try:
             with self._open_file(fragment, self._reuse) as file:
                 name = file.name
@@ -210,19 +212,18 @@ class _PrunedDataset:
                 question, warning = self._ask(fragment, schema, file)
                 if question is not None:
                     remaining = self._prune_row_groups(file, numbers, question)
-                    self.counts.update(
-                        bytes_read=file.source.bytes_read, requests=file.source.requests
-                    )
+                    self.counts["bytes_read"] += file.source.bytes_read
+                    self.counts["requests"] += file.source.requests
         except (UnreadableError, RefusedError) as error:
             warning = error.message
-        self.warnings += [f"{name}: not pruned: {warning}"] if warning else []
-        self.files += [PrunedFile(name, remaining, len(numbers))] if remaining else []
-        self.counts.update(
-            total_files=1,
-            total_row_groups=len(numbers),
-            total_bytes=sum(sizes.values()),
-            bytes_to_read=sum(sizes[number] for number in remaining),
-        )
+        if warning:
+            self.warnings.append(f"{name}: not pruned: {warning}")
+        if remaining:
+            self.files.append(PrunedFile(name, remaining, len(numbers)))
+        self.counts["total_files"] += 1
+        self.counts["total_row_groups"] += len(numbers)
+        self.counts["total_bytes"] += sum(sizes.values())
+        self.counts["bytes_to_read"] += sum(sizes[number] for number in remaining)
         return remaining
 
     def _ask(
@@ -243,16 +244,16 @@ class _PrunedDataset:
             return None, difference
         try:
             with file.locate_errors():
-                return self._reuse.question_of(leaf, _add_equal_values(leaf, self._values)), ""
+                values = _add_equal_values(leaf, self._values)
+                return self._reuse.question_of(leaf, values), ""
         except UsageError as error:
             if not is_cast(fragment, schema, leaf):
                 raise
             # The column's type in the dataset may hold a value that its type in the file cannot.
             if leaf.physical == "INT96":
                 return None, error.message
-            return self._reuse.question_of(
-                leaf, _add_equal_values(leaf, self._values), is_strict=False
-            ), ""
+            values = _add_equal_values(leaf, self._values)
+            return self._reuse.question_of(leaf, values, is_strict=False), ""
 
     def _prune_row_groups(
         self, file: ParquetFile, numbers: tuple[int, ...], question: Question
@@ -282,34 +283,25 @@ def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[objec
     since `0x61` and `null` have other meanings in this tool; for INT96, the instants beyond 64 bits
     of nanoseconds that pyarrow reads as the value.
     """
-    extra_values: list[object] = [
-        value.floor("us")
-        for value in values
-        if getattr(value, "nanosecond", 0) and hasattr(value, "floor")
-    ]
-    if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-        texts = (
-            value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str)
-        )
-        extra_values += [text for text in texts if column.width in (None, len(text))]
-    if column.physical == "INT96":
-        instants = [
-            int96.instant_of(form)
-            for value in values
-            for form in parse_object(column, value).forms[:1]
-        ]
-        extra_values += [
-            int96.forms_of(equal_instant)[0]
-            for instant in instants
-            for equal_instant in int96.instants_read_as(instant)
-        ]
-    return (*values, *extra_values) if extra_values else values
+    extra_values: list[object] = []
+    is_binary = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") and column.logical is None
+    for value in values:
+        if getattr(value, "nanosecond", 0) and hasattr(value, "floor"):
+            extra_values.append(value.floor("us"))
+        if is_binary and isinstance(value, str):
+            text = value.encode("utf-8", "surrogateescape")
+            if column.width in (None, len(text)):
+                extra_values.append(text)
+        if column.physical == "INT96":
+            for form in parse_object(column, value).forms[:1]:
+                instants = int96.instants_read_as(int96.instant_of(form))
+                extra_values.extend(int96.forms_of(instant)[0] for instant in instants)
+    return (*values, *extra_values)
 
 
 def _build_error(path: str, error: Exception) -> UnreadableError:
-    return UnreadableError(
-        f"pyarrow cannot read it as a dataset ({' '.join(str(error).split())[:200]})", file=path
-    )
+    reason = " ".join(str(error).split())[:200]
+    return UnreadableError(f"pyarrow cannot read it as a dataset ({reason})", file=path)
 
 
 def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
@@ -344,12 +336,15 @@ def _open_dataset(
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    inputs = [file for name in names for file in places.parquet_inputs(name, files_in)]
+    inputs: list[Readable | FileIn] = []
+    for name in names:
+        inputs.extend(places.parquet_inputs(name, files_in))
     if not inputs:
         raise UsageError("no file was named")
     if files_in is not None:
         filesystem, _ = locate(files_in, "")
-        files = paths = [file.path if isinstance(file, FileIn) else str(file) for file in inputs]
+        paths = [file.path if isinstance(file, FileIn) else str(file) for file in inputs]
+        files = paths
     else:
         files = [str(file) for file in inputs]
         filesystem, paths = places.arrow_files(files)
@@ -358,6 +353,8 @@ def _open_dataset(
         dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
     except (OSError, pa.ArrowException) as error:
         raise _build_error(files[0], error) from error
-    return with_columns_of_all_files(dataset), lambda fragment, reuse: ParquetFile.open(
-        by_path[fragment.path], reuse=reuse
-    )
+
+    def open_file(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
+        return ParquetFile.open(by_path[fragment.path], reuse=reuse)
+
+    return with_columns_of_all_files(dataset), open_file

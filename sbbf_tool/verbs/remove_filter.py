@@ -10,7 +10,7 @@ footer without the fields is written, in place of the file's own tail if it has 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -29,6 +29,7 @@ from sbbf_tool.errors import (
 from sbbf_tool.file.layout import (
     OLD_FILTER,
     OLD_FOOTER,
+    Range,
     end_of_data,
     ranges_between,
     unreferenced_ranges,
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import EditOptions
 
 
-TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
+TRUNCATED = "truncated"
+COMPACTED = "compacted"
+NEW_FOOTER = "new footer"
 
 
 class RemoveReport(ChangeReport):
@@ -105,10 +108,7 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
         change.ensure_replaceable()
         report = partial(
             RemoveReport,
-            filters=tuple(
-                RemovedFilter(row_group, file.footer.columns[column].name)
-                for row_group, column in sorted(chunks)
-            ),
+            filters=tuple(_removals(file, chunks)),
             method=method,
             named_columns=file.name_columns(names),
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
@@ -153,15 +153,18 @@ def _restore(change: OpenEdit) -> RemoveReport:
     if before.recorded_chunks():
         _ensure_no_errors(file, before)
     change.ensure_replaceable()
-    now, then = file.footer.filter_places(), before.filter_places()
-    chunks = sorted(key for key, place in now.items() if then.get(key) != place)
-    removed = tuple(
-        RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in chunks
-    )
+    places = file.footer.filter_places()
+    old_places = before.filter_places()
+    chunks = [key for key, place in places.items() if old_places.get(key) != place]
+    removed = tuple(_removals(file, chunks))
     report = partial(RemoveReport, filters=removed, method=TRUNCATED, unreferenced_bytes=0)
-    return change.publish(
-        Patch(before.end, (), before.raw, {}), report, partial(_compare_restored, file, before)
-    )
+    patch = Patch(before.end, (), before.raw, {})
+    return change.publish(patch, report, partial(_compare_restored, file, before))
+
+
+def _removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFilter]:
+    for row_group, column in sorted(keys):
+        yield RemovedFilter(row_group, file.footer.columns[column].name)
 
 
 def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
@@ -175,10 +178,11 @@ def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
         for finding in report.findings
         if finding.severity == ERROR
     ]
-    if errors or report.unreadable:
+    errors += report.unreadable
+    if errors:
         reason = (
             "a filter from before the first change by sbbf is wrong, and would come "
-            f"back: {[*errors, *report.unreadable][0]}"
+            f"back: {errors[0]}"
         )
         raise RefusedError(reason, file=file.name, hint="remove filters by their columns instead")
 
@@ -193,11 +197,9 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> s
     Raises RefusedError."""
     check_changeable(file)
     columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
+    row_groups = range(file.footer.num_row_groups)
     for column in columns:
-        if any(
-            file.footer.is_locked(number, column.index)
-            for number in range(file.footer.num_row_groups)
-        ):
+        if any(file.footer.is_locked(number, column.index) for number in row_groups):
             hint = f"give the key of column {column.name}, or choose other columns"
             raise LockedError(
                 "the metadata of the column is encrypted",
@@ -245,12 +247,11 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
             return None
         footer = addition.before
         remaining = {key for key in remaining if footer.filter_place(*key) is not None}
-    while (
-        not footer.num_row_groups
-        and (equal := footer_ending_at(file, footer.start)) is not None
-        and equal.raw == footer.raw
-    ):
+    while not footer.num_row_groups:
         # An add without a filter to write may have written the footer again.
+        equal = footer_ending_at(file, footer.start)
+        if equal is None or equal.raw != footer.raw:
+            break
         footer = equal
     return footer
 
@@ -261,9 +262,8 @@ def _is_footer_with(
     """Return whether `footer` equals `before` with these filters set, to the byte."""
     try:
         # Encrypting the same metadata twice gives different bytes, so plaintexts are compared.
-        return before.set_filters(filters, leave_decrypted=True) == decrypt_metadata(
-            footer.raw, filters, footer.cipher
-        )
+        plain = decrypt_metadata(footer.raw, filters, footer.cipher)
+        return before.set_filters(filters, leave_decrypted=True) == plain
     except UnreadableError:
         # `before` has no such chunks: it is the footer of another file.
         return False
@@ -273,12 +273,12 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
     filters = {}
     for row_group in range(file.footer.num_row_groups):
         for column in file.footer.columns:
-            if (row_group, column.index) not in without and file.encryption_of(
-                row_group, column
-            ) is None:
-                stored = file.stored_filter(row_group, column)
-                if stored is not None:
-                    filters[row_group, column.index] = stored
+            key = (row_group, column.index)
+            if key in without or file.encryption_of(row_group, column) is not None:
+                continue
+            stored = file.stored_filter(row_group, column)
+            if stored is not None:
+                filters[key] = stored
     return filters
 
 
@@ -292,39 +292,42 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     """
     kept_filters = _readable_filters(file, without=keys)
     leftovers = ranges_between(file, list(kept_filters.values()))
-    old_footers = [
-        footer_ending_at(file, unused_range.end)
-        for unused_range in leftovers
-        if unused_range.kind == OLD_FOOTER
-    ]
-    footers = [file.footer, *filter(None, old_footers)]
-    referenced_offsets = {
-        place.offset for footer in footers for place in footer.filter_places().values()
-    }
-    droppable = [
-        unused_range
-        for unused_range in leftovers
-        if unused_range.kind == OLD_FOOTER
-        or (unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets)
-    ]
-    keep = max(
-        [
-            end_of_data(file.footer),
-            *(unused_range.end for unused_range in leftovers if unused_range not in droppable),
-        ]
-    )
+    referenced_offsets = _offsets_in_footers(file, leftovers)
+
+    def is_droppable(unused_range: Range) -> bool:
+        if unused_range.kind == OLD_FOOTER:
+            return True
+        return unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets
+
+    keep = end_of_data(file.footer)
+    for unused_range in leftovers:
+        if not is_droppable(unused_range):
+            keep = max(keep, unused_range.end)
     # A filter that begins before the cut is kept whole, in place.
-    keep = max(
-        [keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)]
-    )
+    ends_in_place = [stored.end for stored in kept_filters.values() if stored.place.offset < keep]
+    keep = max([keep, *ends_in_place])
     # The spool keeps a copy to compare with the new object in an object store: by then, the old
     # object no longer exists.
-    moved_filters = {
-        key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
-        for key, stored in kept_filters.items()
-        if stored.place.offset >= keep
-    }
+    moved_filters = {}
+    for key, stored in kept_filters.items():
+        if stored.place.offset >= keep:
+            copy = spool.append(file.source.read(stored.place.offset, stored.length))
+            moved_filters[key] = (copy,)
     return plan_append(file.footer, keep, moved_filters, drop=keys)
+
+
+def _offsets_in_footers(file: ParquetFile, leftovers: Iterable[Range]) -> set[int]:
+    """Return the offsets of the filters to which the footer or a superseded one refers."""
+    footers = [file.footer]
+    for unused_range in leftovers:
+        if unused_range.kind == OLD_FOOTER:
+            old_footer = footer_ending_at(file, unused_range.end)
+            if old_footer is not None:
+                footers.append(old_footer)
+    offsets: set[int] = set()
+    for footer in footers:
+        offsets.update(place.offset for place in footer.filter_places().values())
+    return offsets
 
 
 def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
@@ -335,35 +338,35 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
     """
     if method == TRUNCATED:
         return 0
-    ranges = unreferenced_ranges(file, list(_readable_filters(file, without=keys).values()))
-    if file.footer.has_locked_chunks():
-        places = {
-            place
-            for key in keys
-            if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep
-        }
-        num_bytes = sum(place.length or 0 for place in places)
-        num_bytes += sum(
-            unused_range.length
-            for unused_range in ranges
-            if unused_range.kind == OLD_FOOTER and unused_range.end <= patch.keep
-        )
-    else:
-        num_bytes = sum(
-            unused_range.length for unused_range in ranges if unused_range.end <= patch.keep
-        )
-    return num_bytes + (file.footer.end - file.footer.start if patch.keep >= file.footer.end else 0)
+    footer = file.footer
+    has_unknown_references = footer.has_locked_chunks()
+    num_bytes = 0
+    for unused_range in unreferenced_ranges(
+        file, list(_readable_filters(file, without=keys).values())
+    ):
+        is_known = not has_unknown_references or unused_range.kind == OLD_FOOTER
+        if is_known and unused_range.end <= patch.keep:
+            num_bytes += unused_range.length
+    if has_unknown_references:
+        places = {footer.filter_place(*key) for key in keys}
+        for place in places:
+            if place is not None and place.offset < patch.keep:
+                num_bytes += place.length or 0
+    if patch.keep >= footer.end:
+        num_bytes += footer.end - footer.start
+    return num_bytes
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
     """Ensure that the new footer differs from the old one only in filters, and that the remaining
     filters are the same, bit for bit."""
     ensure_same_footer(file, fresh, file.footer.recorded_chunks() | fresh.footer.recorded_chunks())
-    old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
-    if old.keys() != new.keys():
+    old_filters = _readable_filters(file, without=keys)
+    new_filters = _readable_filters(fresh, without=set())
+    if old_filters.keys() != new_filters.keys():
         raise mistake(file, "the filters that would remain differ from those planned")
-    for key, stored in old.items():
-        if file.source.read(stored.place.offset, stored.length) != fresh.source.read(
-            new[key].place.offset, new[key].length
-        ):
+    for key, old in old_filters.items():
+        new = new_filters[key]
+        old_bytes = file.source.read(old.place.offset, old.length)
+        if old_bytes != fresh.source.read(new.place.offset, new.length):
             raise mistake(file, "a filter that should remain would change")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -136,6 +135,10 @@ class RepairReport(ChangeReport):
 
 
 _RULES = tuple(rule for rule in RULES if rule.repairs is not None)
+_HARMFUL = frozenset(
+    rule.name for rule in _RULES if rule.repairs is not None and rule.repairs[0] is FilterFix.DROP
+)
+"""Rules by which a filter is dropped that cannot be rebuilt."""
 _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
@@ -167,58 +170,37 @@ class Repair(ChangingVerb[RepairReport]):
         if length is None:
             return None
         with places.open_source(path) as source:
-            sizes, hashes = (
-                (source.size, length),
-                (hash_end(source, source.size), hash_end(source, length)),
-            )
             return RepairReport(
-                redact(path), redact(target), True, *sizes, *hashes, truncated_to=length
+                file=redact(path),
+                output=redact(target),
+                dry_run=True,
+                old_bytes=source.size,
+                new_bytes=length,
+                old_end_hash=hash_end(source, source.size),
+                new_end_hash=hash_end(source, length),
+                truncated_to=length,
             )
 
     def on(self, change: OpenEdit) -> RepairReport:
-        file, names = change.file, tuple(self.columns)
+        file = change.file
+        names = tuple(self.columns)
         if change.truncated_to is not None:
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
-        facts = _facts(
-            file,
-            choose_columns(file, names, strict=file.run.strict) or list(file.footer.columns),
-            self.quick,
-        )
+        columns = choose_columns(file, names, strict=file.run.strict)
+        facts = _facts(file, columns or list(file.footer.columns), self.quick)
         steps, remaining = _plan_steps(_QUICK_RULES if self.quick else _RULES, facts, self.drop)
         _ensure_allowed(file, steps)
         if steps:
             change.ensure_replaceable()
         if not change.edit.dry_run:
-            change.build(
-                {key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD}
-            )
+            to_build = [key for key, step in steps.items() if step.fix is FilterFix.REBUILD]
+            change.build(dict.fromkeys(to_build, Sizing()))
             steps = dict(_without_left_out(steps, change))
-        patch = change.patch(
-            drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
-            correct={
-                key: place
-                for key, step in steps.items()
-                if (place := _place_with_length(step)) is not None
-            },
-        )
-        new_filters = {
-            key: report_of(file, patch, key, built_filter)
-            for key, built_filter in change.built_filters.items()
-        }
+        patch = _patch(change, steps)
         report = partial(
             RepairReport,
-            steps=tuple(
-                RepairStep(
-                    key[0],
-                    file.footer.columns[key[1]].name,
-                    step.fix.words,
-                    step.rules,
-                    step.facts,
-                    new_filters.get(key),
-                )
-                for key, step in sorted(steps.items(), key=itemgetter(0))
-            ),
+            steps=tuple(_report_steps(change, steps, patch)),
             named_columns=file.name_columns(names),
             remaining=tuple(remaining),
             needs_rebuild=_rules_to_rebuild(facts, remaining) if self.drop else (),
@@ -248,6 +230,34 @@ def repair(
     return Repair(columns, drop, quick)(path, edit, strict=strict)
 
 
+def _patch(change: OpenEdit, steps: Mapping[ChunkKey, _Step]) -> Patch:
+    """Plan the bytes of the new file: built filters, and footers without the dropped ones."""
+    drop = []
+    correct = {}
+    for key, step in steps.items():
+        if step.fix is FilterFix.DROP:
+            drop.append(key)
+        place = _place_with_length(step)
+        if place is not None:
+            correct[key] = place
+    return change.patch(drop=drop, correct=correct)
+
+
+def _report_steps(
+    change: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch
+) -> Iterator[RepairStep]:
+    columns = change.file.footer.columns
+    for key in sorted(steps):
+        step = steps[key]
+        built_filter = change.built_filters.get(key)
+        new_filter = None
+        if built_filter is not None:
+            new_filter = report_of(change.file, patch, key, built_filter)
+        row_group, column = key
+        name = columns[column].name
+        yield RepairStep(row_group, name, step.fix.words, step.rules, step.facts, new_filter)
+
+
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
@@ -264,6 +274,12 @@ class _Step(NamedTuple):
     facts: tuple[str, ...]
     stored: StoredFilter | None
 
+    def add(self, fix: FilterFix, rule: str, fact: str) -> _Step:
+        """Return the step that also does what another rule needs: the stronger of both fixes."""
+        return self._replace(
+            fix=max(self.fix, fix), rules=(*self.rules, rule), facts=(*self.facts, fact)
+        )
+
 
 def _plan_steps(
     rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool
@@ -276,30 +292,29 @@ def _plan_steps(
         chunks = {chunk.row_group: chunk for chunk in column.chunks}
         for rule in rules:
             finding = rule.find(column, Limits())
+            if finding is None:
+                continue
             unresolved_evidence = []
-            for observation in finding.evidence if finding is not None else ():
-                assert observation.row_group is not None, (
-                    "a rule with a fix names the row group of each filter"
-                )
-                chunk, key = (
-                    chunks[observation.row_group],
-                    (observation.row_group, column.column.index),
-                )
+            for observation in finding.evidence:
+                row_group = observation.row_group
+                assert row_group is not None, "a rule with a fix names the row group of each filter"
+                chunk = chunks[row_group]
+                key = (row_group, column.column.index)
                 fix = _choose_fix(rule, column.column, chunk, drop)
                 if fix is None:
                     unresolved_evidence.append((key, chunk, observation))
                 else:
-                    before = steps.get(key, _Step(fix, (), (), chunk.stored))
-                    rules_and_facts = (*before.rules, rule.name), (*before.facts, observation.fact)
-                    steps[key] = _Step(max(before.fix, fix), *rules_and_facts, chunk.stored)
-            if finding is not None and unresolved_evidence:
+                    step = steps.get(key, _Step(fix, (), (), chunk.stored))
+                    steps[key] = step.add(fix, rule.name, observation.fact)
+            if unresolved_evidence:
                 unresolved.append((rule, finding, unresolved_evidence))
     dropped = {key for key, step in steps.items() if step.fix >= FilterFix.DROP}
-    return steps, [
-        replace(finding, evidence=remaining)
-        for rule, finding, evidence in unresolved
-        if (remaining := tuple(_remaining_evidence(rule, evidence, dropped)))
-    ]
+    remaining = []
+    for rule, finding, evidence in unresolved:
+        remaining_evidence = tuple(_remaining_evidence(rule, evidence, dropped))
+        if remaining_evidence:
+            remaining.append(replace(finding, evidence=remaining_evidence))
+    return steps, remaining
 
 
 def _remaining_evidence(
@@ -336,33 +351,30 @@ def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> Fi
         # The length in the header may be the wrong one, and a filter of that length would lose
         # rows.
         footer_fix, data_fix = None, FilterFix.REBUILD
-    is_buildable = column.physical != "BOOLEAN" and not (
-        chunk.verification is not None and chunk.verification.problem
-    )
-    return data_fix if is_buildable and not drop else footer_fix
+    if drop or column.physical == "BOOLEAN":
+        return footer_fix
+    is_readable = chunk.verification is None or not chunk.verification.problem
+    return data_fix if is_readable else footer_fix
 
 
 def _rules_to_rebuild(
     columns: Iterable[ColumnFacts], remaining: Iterable[Finding]
 ) -> tuple[str, ...]:
     """Return the rules with a remaining finding that rebuilding would repair."""
-    chunks: Mapping[tuple[str | None, int], tuple[Column, ChunkFacts]] = {
-        (column.name, chunk.row_group): (column.column, chunk)
-        for column in columns
-        for chunk in column.chunks
-    }
+    chunks: dict[tuple[str | None, int], tuple[Column, ChunkFacts]] = {}
+    for column in columns:
+        for chunk in column.chunks:
+            chunks[column.name, chunk.row_group] = (column.column, chunk)
     rules = {rule.name: rule for rule in _RULES}
-    rules_to_rebuild = (
-        finding.rule
-        for finding in remaining
-        for observation in finding.evidence
-        if observation.row_group is not None
-        and _choose_fix(
-            rules[finding.rule], *chunks[finding.column, observation.row_group], drop=False
-        )
-        is not None
-    )
-    return tuple(dict.fromkeys(rules_to_rebuild))
+    rules_to_rebuild = []
+    for finding in remaining:
+        for observation in finding.evidence:
+            if observation.row_group is None or finding.rule in rules_to_rebuild:
+                continue
+            leaf, chunk = chunks[finding.column, observation.row_group]
+            if _choose_fix(rules[finding.rule], leaf, chunk, drop=False) is not None:
+                rules_to_rebuild.append(finding.rule)
+    return tuple(rules_to_rebuild)
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
@@ -382,11 +394,7 @@ def _without_left_out(
     for key, step in steps.items():
         if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
             yield key, step
-        elif any(
-            rule.repairs is not None and rule.repairs[0] is FilterFix.DROP
-            for rule in _RULES
-            if rule.name in step.rules
-        ):
+        elif not _HARMFUL.isdisjoint(step.rules):
             yield key, step._replace(fix=FilterFix.DROP)
 
 

@@ -114,9 +114,9 @@ class Resize(ChangingVerb[ResizeReport]):
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
-        if size is not None and (
-            size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
-        ):
+        if size is None:
+            return
+        if size.bit_count() != 1 or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES:
             message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"
             raise UsageError(message, hint="some readers reject other sizes")
 
@@ -124,7 +124,8 @@ class Resize(ChangingVerb[ResizeReport]):
         return Needs(data=True)
 
     def on(self, change: OpenEdit) -> ResizeReport:
-        file, names = change.file, tuple(self.columns)
+        file = change.file
+        names = tuple(self.columns)
         check_changeable(file)
         stored = list(_stored_filters(file, choose_columns(file, names, strict=file.run.strict)))
         plan = self._plan(change, stored)
@@ -162,9 +163,9 @@ class Resize(ChangingVerb[ResizeReport]):
         plan = _Plan()
         size_to_build = Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
         for stored in filters:
-            key = stored.row_group, stored.column
+            key = (stored.row_group, stored.column)
             bloom = BloomFilter(change.file.read_bitset(stored))
-            plan.old[key] = bloom.num_bytes, bloom.fpp
+            plan.old[key] = (bloom.num_bytes, bloom.fpp)
             if change.edit.dry_run:
                 name = change.file.footer.columns[stored.column].name
                 plan.sizes += [
@@ -185,22 +186,17 @@ class Resize(ChangingVerb[ResizeReport]):
         if the result misses the target."""
         if self.fpp is not None:
             folded_filter = bloom.fold_to_fpp(self.fpp)
-            return (
-                folded_filter,
-                None
-                if folded_filter.fpp <= self.fpp
-                else f"its false-positive rate would be {folded_filter.fpp:.3%}",
-            )
+            if folded_filter.fpp <= self.fpp:
+                return folded_filter, None
+            return folded_filter, f"its false-positive rate would be {folded_filter.fpp:.3%}"
         num_bytes = self.num_bytes or 0
         if bloom.num_bytes <= num_bytes:
             return bloom, None
         try:
             return bloom.fold_to_bytes(num_bytes), None
         except UsageError:
-            return (
-                bloom,
-                f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes",
-            )
+            blocks = f"{bloom.num_blocks} blocks"
+            return bloom, f"a filter of {blocks} cannot be folded to {num_bytes:,} bytes"
 
 
 def resize_filters(
@@ -249,13 +245,15 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
 def _report_filter(
     change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]
 ) -> ResizedFilter:
+    row_group, column = key
+    old_bytes, old_fpp = old
     new = change.filters[key]
     return ResizedFilter(
-        row_group=key[0],
-        column=change.file.footer.columns[key[1]].name,
+        row_group=row_group,
+        column=change.file.footer.columns[column].name,
         offset=patch.places[key].offset,
-        old_bytes=old[0],
+        old_bytes=old_bytes,
         new_bytes=new.num_bytes,
-        old_fpp=old[1],
+        old_fpp=old_fpp,
         new_fpp=new.fpp,
     )
