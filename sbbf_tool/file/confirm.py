@@ -29,13 +29,25 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.values import PlainValues
 
 
-class ValueRows(NamedTuple):
-    """A value in a row group."""
+ROUNDED = "what is stored is the value in single precision, which may stand for it"
+"""Why reading does not show whether rows have a value."""
+
+
+class Match(NamedTuple):
+    """What a stored value equals."""
 
     position: int
     """Position among the values of the question."""
+    is_rounded: bool = False
+    """Whether it does not equal the value, but what the value is in single precision."""
+
+
+class ValueRows(NamedTuple):
+    """A value in a row group."""
+
+    match: Match
     rows: array[int]
-    """Numbers in the row group, from 0, of the rows that have the value, ascending."""
+    """Numbers in the row group, from 0, of the rows that match, ascending."""
 
 
 def can_confirm(question: Question, position: int) -> bool:
@@ -103,19 +115,16 @@ def drop_deleted(
     return kept, reason if len(rows) else None
 
 
-def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
-    by_position: dict[int, array[int]] = {}
-    for position, rows in found:
+def _collect(found: Iterator[tuple[Match, NDArray[np.int64]]]) -> list[ValueRows]:
+    by_match: dict[Match, array[int]] = {}
+    for match, rows in found:
         if len(rows):
-            by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
-    for position, several in by_position.items():
-        if (
-            len(several) > 1
-        ):  # a value may have several forms, and a list may hold one more than once
-            by_position[position] = array(
-                "Q", np.unique(np.frombuffer(several, np.uint64)).tobytes()
-            )
-    return [ValueRows(*each) for each in sorted(by_position.items())]
+            by_match.setdefault(match, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
+    for match, several in by_match.items():
+        # A value may have several forms, and a list may hold one more than once.
+        if len(several) > 1:
+            by_match[match] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
+    return [ValueRows(*each) for each in sorted(by_match.items())]
 
 
 def _group(
@@ -129,24 +138,25 @@ def _group(
 
 def _match(
     question: Question, hashes: memoryview, values: PlainPage | PlainValues
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the position of each value that is among these, and its places."""
+) -> Iterator[tuple[Match, NDArray[np.int64]]]:
+    """Yield what is matched among these values, and its places."""
     flags = question.index.filter.check_hashes(hashes)
     if 1 not in flags:
         return
     places = np.flatnonzero(np.frombuffer(flags, np.bool_))
     for h, group in _group(np.frombuffer(hashes, np.uint64)[places], places):
         for at in question.index.owners_of(h):
-            equal = group[values.are_equal(group, question.forms(at)[h])]
+            form = question.forms(at)[h]
+            equal = group[values.are_equal(group, form)]
             if len(equal):
-                yield at, equal
+                yield Match(at, question.is_rounded(at, form)), equal
 
 
 def _search_pages(
     file: ParquetFile, question: Question, row_group: int
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the position of each value, and rows that have it, by levels and indices alone. Raises
-    NotPlainError if that does not do."""
+) -> Iterator[tuple[Match, NDArray[np.int64]]]:
+    """Yield what is matched, and rows that match, by levels and indices alone. Raises NotPlainError
+    if that does not do."""
     column, pages = question.column, file.pages(row_group, question.column)
     with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
         file.footer.ensure_type(row_group, column)
@@ -158,7 +168,7 @@ def _search_pages(
         start, end = meta.page_range
         first = meta.first_data_page if meta.is_dictionary_encoded else None
         file.source.prefetch([(start, (first or end) - start)])
-        in_dictionary: dict[int, list[int]] = {}
+        in_dictionary: dict[int, list[Match]] = {}
         for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
             if isinstance(page, PlainPage):
                 found = list(_match(question, page.hashes, page))
@@ -166,11 +176,11 @@ def _search_pages(
                     raise NotPlainError
                 if page.rows is not None:
                     rows = page.rows() if found else np.arange(0)
-                    yield from ((at, rows[places]) for at, places in found)
+                    yield from ((match, rows[places]) for match, places in found)
                     continue
-                for at, entries in found:
+                for match, entries in found:
                     for entry in entries.tolist():
-                        in_dictionary.setdefault(entry, []).append(at)
+                        in_dictionary.setdefault(entry, []).append(match)
                 is_sought = np.zeros(len(page), np.bool_)
                 is_sought[list(in_dictionary)] = True
                 if first is not None:
@@ -182,17 +192,17 @@ def _search_pages(
                 places = np.flatnonzero(is_sought[indices])
                 rows = rows_of() if len(places) else places
                 yield from (
-                    (at, rows[group])
+                    (match, rows[group])
                     for entry, group in _group(indices[places], places)
-                    for at in in_dictionary[entry]
+                    for match in in_dictionary[entry]
                 )
 
 
 def _search_values(
     file: ParquetFile, question: Question, row_group: int, alone: list[int]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the position of each value, also of those that are `alone`, and rows that have it;
-    pyarrow decodes the pages."""
+) -> Iterator[tuple[Match, NDArray[np.int64]]]:
+    """Yield what is matched, also of the values that are `alone`, and rows that match; pyarrow
+    decodes the pages."""
     from sbbf_tool.parquet.values import read_chunk
 
     special = {at: question.row.special[at] for at in alone}
@@ -211,9 +221,11 @@ def _search_values(
         if nulls:
             is_null[rows] = False
         if nans:
-            yield from ((at, rows[values.are_nan()]) for at in nans)
-        yield from ((at, rows[places]) for at, places in _match(question, values.hashes(), values))
+            yield from ((Match(at), rows[values.are_nan()]) for at in nans)
+        for match, places in _match(question, values.hashes(), values):
+            yield match, rows[places]
         yield from (
-            (at, rows[values.are_equal(np.arange(len(values)), form)]) for form, at in booleans
+            (Match(at), rows[values.are_equal(np.arange(len(values)), form)])
+            for form, at in booleans
         )
-    yield from ((at, np.flatnonzero(is_null)) for at in nulls)
+    yield from ((Match(at), np.flatnonzero(is_null)) for at in nulls)

@@ -87,6 +87,13 @@ class HashIndex(Frozen):
         return self.owners[bisect_left(self.hashes, h) : bisect_right(self.hashes, h)].tolist()
 
 
+class _Forms(NamedTuple):
+    """The plain bytes by which a column stores a value."""
+
+    by_hash: Mapping[int, bytes]
+    rounded: tuple[bytes, ...]
+
+
 class Question:
     """Values as a column would hold them, and the hashes of the forms of each value."""
 
@@ -105,7 +112,7 @@ class Question:
         self.is_strict: bool | None = True
         """Whether there are no other files; None if there may be, and values that the column cannot
         hold are in no row."""
-        self._forms: dict[int, Mapping[int, bytes]] = {}
+        self._forms: dict[int, _Forms] = {}
         if query_literals is not None:
             self.literals = query_literals
 
@@ -151,15 +158,21 @@ class Question:
 
     def forms(self, position: int) -> Mapping[int, bytes]:
         """Return the plain bytes by which the column stores a value, by their hashes."""
+        return self._forms_of(position).by_hash
+
+    def is_rounded(self, position: int, form: bytes) -> bool:
+        """Return whether a form is not the value, but what it is in single precision."""
+        return form in self._forms_of(position).rounded
+
+    def _forms_of(self, position: int) -> _Forms:
         forms = self._forms.get(position)
         if forms is None:
             row = _Row(hashing, is_strict=self.is_strict)
             literal = self.row.special.get(position) or row.parse(
                 self.column, position, self.values[position]
             )
-            forms = self._forms[position] = {
-                hashing.hash_value(form): form for form in literal.forms
-            }
+            by_hash = {hashing.hash_value(form): form for form in literal.forms}
+            forms = self._forms[position] = _Forms(by_hash, literal.rounded)
         return forms
 
     def is_in(self, candidates: Candidates, position: int) -> bool:

@@ -187,13 +187,15 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
     and widened again."""
     if column.physical != "DOUBLE" or len(literal.forms) != 1:
         return literal
-    with suppress(OverflowError):
-        (number,) = struct.unpack("<d", literal.forms[0])
-        (rounded,) = struct.unpack("<f", struct.pack("<f", number))
-        return literal._replace(
-            forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded))))
-        )
-    return literal
+    (exact,) = literal.forms
+    try:
+        (rounded,) = struct.unpack("<f", struct.pack("<f", *struct.unpack("<d", exact)))
+    except OverflowError:
+        return literal
+    other = struct.pack("<d", rounded)
+    if other == exact:
+        return literal
+    return literal._replace(forms=(exact, other), rounded=(other,))
 
 
 def _number(text: str) -> Decimal | None:

@@ -37,6 +37,9 @@ class Literal(NamedTuple):
     note: str | None = None
     is_null: bool = False
     """Whether the literal is null. Nulls are not stored as values, and no filter contains them."""
+    rounded: tuple[bytes, ...] = ()
+    """Those of `forms` that are not the value, but what it is in single precision: they may stand
+    for it, and reading them does not show whether they do."""
 
 
 class Notation(Frozen):

@@ -456,18 +456,18 @@ def _confirm(
 ) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
     """Read the columns of the row groups that may hold values: return the values that are there,
     and what reading cannot show."""
-    row_groups, counts, open_answers = (
-        dict[int, list[int]](),
-        Counter[int](),
-        list[RowGroupAnswers](),
-    )
+    from sbbf_tool.file.confirm import ROUNDED, Match
+
+    row_groups: dict[Match, list[int]] = {}
+    counts: Counter[Match] = Counter()
+    open_answers: list[RowGroupAnswers] = []
     deletes = file.run.path.deletes if isinstance(file.run.path, TableFile) else ()
     found_rows: dict[int, list[ValueRows]] = {}
 
     def count(row_group: int, found: Iterable[ValueRows]) -> None:
-        for position, rows in found:
-            row_groups.setdefault(position, []).append(row_group)
-            counts[position] += len(rows)
+        for match, rows in found:
+            row_groups.setdefault(match, []).append(row_group)
+            counts[match] += len(rows)
 
     for each in answers:
         found, rest = _read(file, question, each, unreadable)
@@ -486,22 +486,22 @@ def _confirm(
         found_rows, doubt = drop_deleted(found_rows, first_rows, deletes, unreadable)
     for row_group, found in found_rows.items():
         count(row_group, found)
-    answer, lists_rows = PRESENT if doubt is None else CANNOT_SAY, with_rows and doubt is None
-    present = (
-        Hit(
-            question.text(at),
-            tuple(row_groups[at]),
-            answer,
-            doubt,
-            None if doubt else counts[at],
-            at,
-        )
-        for at in sorted(row_groups)
-    )
+
+    def hit(match: Match) -> Hit:
+        text, at = question.text(match.position), match.position
+        if match.is_rounded:
+            # Where the value itself is present, what is close to it does not matter.
+            surely = row_groups.get(Match(at), ()) if doubt is None else ()
+            others = tuple(number for number in row_groups[match] if number not in surely)
+            return Hit(text, others, CANNOT_SAY, doubt or ROUNDED, position=at)
+        if doubt is not None:
+            return Hit(text, tuple(row_groups[match]), CANNOT_SAY, doubt, position=at)
+        return Hit(text, tuple(row_groups[match]), PRESENT, None, counts[match], at)
 
     def list_rows() -> Iterator[tuple[int, int, str, str]]:
-        for row_group, found in found_rows.items() if lists_rows else ():
-            for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
+        for row_group, found in found_rows.items():
+            certain = ((match.position, rows) for match, rows in found if not match.is_rounded)
+            for row, at in merge(*(zip(rows, repeat(position)) for position, rows in certain)):
                 yield (
                     row_group,
                     first_rows[row_group] + row,
@@ -509,8 +509,14 @@ def _confirm(
                     question.column.name,
                 )
 
-    listed = LongSequence(RowMatch, list_rows, counts.total() if lists_rows else 0)
-    hits = (*present, *_find_hits(question, open_answers))
+    num_rows = sum(count for match, count in counts.items() if not match.is_rounded)
+    lists_rows = with_rows and doubt is None
+    listed = LongSequence(RowMatch, list_rows, num_rows) if lists_rows else ()
+    matches = (hit(match) for match in sorted(row_groups))
+    hits = (
+        *(each for each in matches if each.row_groups),
+        *_find_hits(question, open_answers),
+    )
     return (
         hits,
         _find_undecided(question, open_answers),
@@ -551,7 +557,7 @@ def _keep_rows(
     """Keep, of what `_read` returns, the rows that satisfy the other conditions."""
     import numpy as np
 
-    from sbbf_tool.file.confirm import ValueRows
+    from sbbf_tool.file.confirm import ROUNDED, ValueRows
 
     number, reason = rest.row_group, None
     possible = np.full(file.footer.num_rows(number) or 0, not rest.is_absent)
@@ -559,14 +565,14 @@ def _keep_rows(
         possible[np.asarray(numbers, np.int64)] = True
     certain = possible.copy()
     for each in also:
-        rows, doubt = np.zeros_like(certain), None
+        rows, likely, doubt = np.zeros_like(certain), np.zeros_like(certain), None
         if not isinstance(each.about, Question):
             rows |= any(map(each.about.is_in_all_rows, each.values))
             doubt = None if rows.all() else each.about.reason
         elif possible.any():
             others, open_answers = _read(file, each.about, each.answers[number], unreadable)
-            for _, numbers in others:
-                rows[np.asarray(numbers, np.int64)] = True
+            for match, numbers in others:
+                (likely if match.is_rounded else rows)[np.asarray(numbers, np.int64)] = True
             if not open_answers.is_absent:
                 doubts = (
                     open_answers.answers.reason,
@@ -575,7 +581,9 @@ def _keep_rows(
                 doubt = next(filter(None, doubts), CANNOT_SAY)
         certain &= rows
         if doubt is None:
-            possible &= rows
+            possible &= rows | likely
+            if (possible & ~rows).any():
+                reason = reason or f"column {each.named.name}: {ROUNDED}"
         else:
             reason = reason or f"column {each.named.name}: {doubt}"
     if not possible.any() or (possible & ~certain).any():

@@ -411,3 +411,47 @@ def test_what_reading_does_not_show_is_said(
     assert [(row.row, row.value) for row in probe(path, "l.list.element", 1, rows=True).rows] == [
         (0, "1")
     ]
+
+
+NEAR = [0.1, 0.10000000149011612, 0.0, 0.5, 1e300]
+"""Doubles, of which the second is what the first is in single precision."""
+
+
+@each(
+    "values, present, unsure",
+    [
+        (["0.1"], {"0.1": [0]}, {"0.1"}),
+        (["0.10000000149011612"], {"0.10000000149011612": [1]}, set()),
+        (["1e-50"], {}, {"1e-50"}),
+        (["0.5", "1e300"], {"0.5": [3], "1e300": [4]}, set()),
+        (["0.1", "0.5", "7.5"], {"0.1": [0], "0.5": [3]}, {"0.1"}),
+        (["0.1", *map(str, range(2, 1200))], {"0.1": [0]}, {"0.1"}),
+    ],
+)
+@each("options", [{}, {"use_dictionary": False}, {"column_encoding": {"x": "BYTE_STREAM_SPLIT"}}])
+def test_a_double_of_many_files_is_not_one_that_is_close_to_it(
+    tmp_path: Path, values: list[str], present: dict[str, list[int]], unsure: set[str], options: Any
+) -> None:
+    if "column_encoding" in options:
+        options = {**options, "use_dictionary": False}
+    path = tmp_path / "a.parquet"
+    columns = pa.table({"x": NEAR, "y": NEAR, "n": range(len(NEAR))})
+    pq.write_table(columns, path, row_group_size=1, **options)
+    report = probe(path, "x", values, strict=False, rows=True)
+    found: dict[str, list[int]] = {}
+    for row in report.rows:
+        found.setdefault(row.value, []).append(row.row)
+    assert found == present
+    assert {hit.value: hit.count for hit in report.hits if hit.answer == "present"} == {
+        value: len(rows) for value, rows in present.items()
+    }
+    assert {hit.value for hit in report.hits if hit.answer != "present"} == unsure
+    also = probe(path, "n", [*range(len(NEAR))], strict=False, rows=True, also={"x": values})
+    assert [row.row for row in also.rows] == sorted(row.row for row in report.rows)
+    assert bool(also.inconclusive) == bool(unsure)
+
+
+def test_no_close_double_is_listed_for_any_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": NEAR}), tmp_path / "a.parquet")
+    assert [row.row for row in probe(tmp_path / "a.parquet", None, ["0.1"], rows=True).rows] == [0]
+    assert probe(tmp_path / "a.parquet", "x", ["1e-50"], confirm=True).is_absent
