@@ -22,7 +22,7 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet import literals
+from sbbf_tool.parquet import literals, table_types
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, parse_integers, width_of
 from sbbf_tool.parquet.statistics import Bounds, key_of, stated_bounds
@@ -337,8 +337,10 @@ class _Row:
         file of values."""
         try:
             literal = literals.parse_object(column, value)
-            return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
+            widened = table_types.parse_widened(column, value, error.message)
+            if widened is not None:
+                return widened
             literal = literals.parse_unfit(column, value, error.message)
             if literal.verdict is None:
                 return literal  # another form of a number that the column can hold
@@ -359,6 +361,9 @@ class _Row:
                 if self._is_strict is not None
                 else literal._replace(verdict=ABSENT, note=None)
             )
+        if column.reading.table_type:
+            return table_types.mark_rounded(column, value, literal)
+        return literal if self._is_strict else literals.with_single_precision(column, literal)
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""

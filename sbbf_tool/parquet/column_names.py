@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.frozen import Frozen, field
+from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.parquet.columns import (
     Column,
     Leaf,
@@ -47,6 +47,8 @@ class ColumnNames(Frozen):
     readings: Mapping[Path, Reading] = field(factory=dict)
     """How engines compare the text of columns, by path in the table; other columns are compared as
     their bytes."""
+    types: Mapping[Path, str] = field(factory=dict)
+    """Types of columns, by path in the table and in the words of its format."""
 
     @cached_property
     def paths(self) -> frozenset[Path]:
@@ -99,13 +101,18 @@ class ColumnNames(Frozen):
         scaffolding of lists and maps stays in the path. Raises UnreadableError.
         """
         columns = self._named_columns(schema)
-        return (
-            with_readings_of_texts(
-                columns, self.readings, [column.short_path for column in columns]
-            )
-            if self.readings
-            else columns
-        )
+        if self.readings:
+            paths = [column.short_path for column in columns]
+            columns = with_readings_of_texts(columns, self.readings, paths)
+        return tuple(map(self._with_wider_type, columns)) if self.types else columns
+
+    def _with_wider_type(self, column: Column) -> Column:
+        from sbbf_tool.parquet.table_types import wider_column
+
+        type_name = self.types.get(column.short_path)
+        if type_name is None or wider_column(column, type_name) is None:
+            return column
+        return replace(column, reading=column.reading._replace(table_type=type_name))
 
     def _named_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
         if not self.paths:

@@ -292,11 +292,9 @@ def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[
     def reading_of(column: Column) -> Reading:
         if column.physical == "INT96":
             return int96
-        return (
-            days
-            if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP")
-            else column.reading
-        )
+        if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP"):
+            return days._replace(table_type=column.reading.table_type)
+        return column.reading
 
     return tuple(replace(column, reading=reading_of(column)) for column in columns)
 

@@ -56,6 +56,8 @@ class Reading(NamedTuple):
     has_nanos: bool = False
     """Whether the writer may store INT96 instants with digits below a microsecond, which DuckDB,
     Spark and Trino do not show."""
+    table_type: str = ""
+    """Type of the column in its table, if that is wider than the file's: see `table_types`."""
 
     def notes(self) -> Iterator[str]:
         """Yield sentences for people who look at the column."""

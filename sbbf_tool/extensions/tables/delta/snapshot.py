@@ -30,6 +30,7 @@ class DeltaLeaf(Frozen):
     physical: Path
     logical: Path
     field_id: int | None
+    type: str
 
 
 class Schema(Frozen):
@@ -75,7 +76,14 @@ def parse_schema(text: str, mode: str) -> Schema:
         by_path = {leaf.physical: leaf.logical for leaf in leaves}
     return Schema(
         logical_names,
-        ColumnNames(by_id, by_path, unmapped, defaults, readings_of_texts(root)),
+        ColumnNames(
+            by_id,
+            by_path,
+            unmapped,
+            defaults,
+            readings_of_texts(root),
+            {leaf.logical: leaf.type for leaf in leaves},
+        ),
         types,
     )
 
@@ -95,11 +103,12 @@ def _walk(
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
     if kind == "variant":
         yield from (
-            DeltaLeaf((*physical, part), (*logical, part), None) for part in ("metadata", "value")
+            DeltaLeaf((*physical, part), (*logical, part), None, "binary")
+            for part in ("metadata", "value")
         )
         return
     if isinstance(kind, str):
-        yield DeltaLeaf(physical, logical, field_id)
+        yield DeltaLeaf(physical, logical, field_id, kind)
         return
     if not isinstance(kind, dict):
         raise UnreadableError(f"a type must be a text or an object, not {kind!r:.60}")

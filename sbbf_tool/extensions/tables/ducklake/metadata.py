@@ -91,6 +91,15 @@ class TableColumns(NamedTuple):
     with_default: frozenset[Path]
     """Paths of the columns that have a value in files which do not have them."""
 
+    @property
+    def types_by_path(self) -> dict[Path, str]:
+        """Types of the leaves; the elements of a list have its path."""
+        types = {path: self.types[id] for id, path in self.paths.items()}
+        elements = {
+            path: self.types[id] for id, path in self.paths.items() if self.types[id] != "list"
+        }
+        return types | elements
+
 
 class Catalog:
     """The rows of one catalog, as values."""
@@ -224,7 +233,7 @@ class Catalog:
             paths, {id: kind for id, (_, kind, *_) in rows.items()}, frozenset(with_default)
         )
 
-    def mappings(self, table: TableEntry, columns: Mapping[int, Path]) -> dict[int, ColumnNames]:
+    def mappings(self, table: TableEntry, columns: TableColumns) -> dict[int, ColumnNames]:
         """Return the names of the columns of files that were added, by the id of their mapping."""
         query = (
             "select m.mapping_id, m.column_id, m.source_name, m.target_field_id, m.parent_column "
@@ -249,14 +258,15 @@ class Catalog:
         return {
             mapping: ColumnNames(
                 by_path={
-                    self._path(id, entries, f"column of mapping {mapping},"): columns[
+                    self._path(id, entries, f"column of mapping {mapping},"): columns.paths[
                         targets[mapping][id]
                     ]
                     for id in entries
-                    if targets[mapping][id] in columns
+                    if targets[mapping][id] in columns.paths
                 },
                 # The names of folders may give a file values of any column.
-                defaults=frozenset(columns.values()),
+                defaults=frozenset(columns.paths.values()),
+                types=columns.types_by_path,
             )
             for mapping, entries in rows.items()
         }

@@ -83,8 +83,10 @@ class DuckLakeTable(LakeTable):
             self._entry = rows.find_table()
             self._snapshot = rows.snapshot
             columns = rows.columns(self._entry)
-            self._mappings = rows.mappings(self._entry, columns.paths)
-            self.columns = ColumnNames(by_id=columns.paths, defaults=columns.with_default)
+            self._mappings = rows.mappings(self._entry, columns)
+            self.columns = ColumnNames(
+                by_id=columns.paths, defaults=columns.with_default, types=columns.types_by_path
+            )
             self.properties = rows.table_settings(self._entry)
             self._keys, self.partition_types = rows.partition_keys(self._entry, columns)
         self.location = self._entry.folder.rstrip("/")

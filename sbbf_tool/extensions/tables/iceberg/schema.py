@@ -71,6 +71,7 @@ def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str])
         by_id=by_id,
         by_path=by_path,
         defaults=frozenset(leaf.path for leaf in found if leaf.has_default),
+        types={leaf.path: leaf.type for leaf in found},
     )
 
 
