@@ -260,12 +260,18 @@ class _ProbeView(AnswerView["ProbeReport"]):
         page.say_all(self._describe_versions())
 
     def notes(self) -> Iterator[str]:
+        yield from self._describe_unsure()
+        yield from self._describe_versions()
+
+    def unlisted(self) -> Iterable[str]:
+        return self._describe_unsure() if self._lists_rows else ()
+
+    def _describe_unsure(self) -> Iterator[str]:
         if self.counts["unsure"]:
             yield (
                 f"of {format_count(self.counts['unsure'], 'file')}, reading does not show "
                 "whether they hold values"
             )
-        yield from self._describe_versions()
 
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no

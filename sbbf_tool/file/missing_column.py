@@ -75,7 +75,13 @@ class MissingColumn(NamedTuple):
 
     def is_in_all_rows(self, value: object) -> bool:
         """Return whether each row certainly has the value."""
-        return self.is_certain and self.partition_value == (None if value is None else str(value))
+        stored = self.partition_value
+        if not self.is_certain or value is None or stored is None:
+            return self.is_certain and value is None and stored is None
+        if self.partition_type is not None:
+            return is_equal_in_type(stored, value, self.partition_type)
+        # Without a type, some readers take these texts for null.
+        return stored == str(value) and stored not in ("", "null")
 
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
@@ -217,18 +223,40 @@ def _may_be_equal(stored: str, value: object) -> bool:
     return text.startswith(("0x", "0X"))
 
 
+def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
+    """Return whether a partition value of a table certainly equals a value."""
+    from sbbf_tool.file.partitions import parse_value
+
+    text = _text_of(value)
+    try:
+        key, stored_key = parse_value(text, type_name), parse_value(stored, type_name)
+    except UsageError:
+        return False
+    is_number = isinstance(key, tuple) and isinstance(key[-1], Decimal)
+    if key is None or _differ_in_zone(stored, text, type_name) or (is_number and key[0]):
+        # Bytes have several forms as text, and NaN equals itself for some readers only.
+        return False
+    return bool(key == stored_key)
+
+
+def _text_of(value: object) -> str:
+    """Return the text of a value as tables write it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _differ_in_zone(stored: str, text: str, type_name: str) -> bool:
+    is_time = type_name.lower().startswith("timestamp")
+    return is_time and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))
+
+
 def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
     """Return whether a partition value of a table may equal a value; False is certain. Raises
     UsageError if the type has no such value."""
     from sbbf_tool.file.partitions import parse_value
 
-    text = (
-        value.isoformat()
-        if isinstance(value, date)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
+    text = _text_of(value)
     key = parse_value(text, type_name)
     if stored is None:
         return False
@@ -236,10 +264,7 @@ def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> b
         stored_key = parse_value(stored, type_name)
     except UsageError:
         return True
-    if key is None or (
-        type_name.lower().startswith("timestamp")
-        and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))
-    ):
+    if key is None or _differ_in_zone(stored, text, type_name):
         # Bytes have several forms as text, and a reader may take a timestamp without a zone for
         # local time.
         return True

@@ -90,7 +90,8 @@ class LongSequence(Sequence[Item]):
     """Many items, each made of its fields when it is looked at. They equal a tuple of the same
     items.
 
-    Unless `is_sent`, another process gets none of them.
+    Unless `is_sent`, another process gets none of them. If `rows` is a value of its own, another
+    process gets that instead of the items.
     """
 
     def __init__(
@@ -133,6 +134,8 @@ class LongSequence(Sequence[Item]):
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.rows, Frozen):
+            return LongSequence, (self._item, self.rows, self._count)
         return LongSequence.of, (self._item, tuple(self.rows()) if self._is_sent else ())
 
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from heapq import merge
 from itertools import accumulate, repeat, starmap
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from sbbf_tool.errors import NoColumnError, UsageError
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.all_rows import answer_for_all_rows
+from sbbf_tool.file.conditions import Condition, find_condition, list_conditions
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
+from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note
 from sbbf_tool.file.question import Question, values_of
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.frozen import Frozen, field, opt, replace
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet import equals
-from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.probe import (
     MANY_VALUES,
@@ -37,19 +36,15 @@ from sbbf_tool.reports.probe import (
     RowMatch,
     UnfitValue,
 )
-from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.confirm import ValueRows
-    from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import ReadOptions
-
-    Compared = bool | Callable[[object], bool]
-    """All values, none, or those that a function accepts."""
 
 
 def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
@@ -140,14 +135,14 @@ class Probe(ReadingVerb[ProbeReport]):
             return _merge(
                 file,
                 self.values,
-                [self._report(file, [each]) for each in _list_conditions(file, self.values)],
+                [self._report(file, [each]) for each in list_conditions(file, self.values)],
             )
-        also = [_find_condition(file, *condition) for condition in self.also]
+        also = [find_condition(file, *condition) for condition in self.also]
         return self._report(
-            file, [_find_condition(file, self.column, self.values, self.compares), *also]
+            file, [find_condition(file, self.column, self.values, self.compares), *also]
         )
 
-    def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
+    def _report(self, file: ParquetFile, conditions: list[Condition]) -> ProbeReport:
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
         first, *also = sorted(conditions, key=lambda each: not isinstance(each.about, Question))
@@ -159,6 +154,8 @@ class Probe(ReadingVerb[ProbeReport]):
                 file, numbers, unreadable, dialect=draft, filters_only=self.filters_only
             )
         numbers, about = tuple(numbers), first.about
+        queried: Sequence[QueriedValue]
+        hits: Sequence[Hit]
         rows: Sequence[RowMatch] = ()
         if isinstance(about, Question):
             answers, queried = (
@@ -182,22 +179,14 @@ class Probe(ReadingVerb[ProbeReport]):
             elif first.others and numbers:
                 inconclusive = (InconclusiveRowGroups(numbers, CANNOT_SAY, _OTHER_TYPE),)
         else:
-            texts = [(_text_of(value), about.answer(value)) for value in first.values]
-            queried = (
-                tuple(QueriedValue(text, answer, about.reason) for text, answer in texts)
-                if len(texts) <= MANY_VALUES
-                else ()
-            )
-            may_be = (
-                (at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers
-            )
-            hits = tuple(
-                Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be
-            )
-            inconclusive = (
-                ()
-                if about.is_certain or not numbers
-                else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
+            queried, hits, inconclusive, rows = answer_for_all_rows(
+                file,
+                first,
+                also,
+                numbers,
+                unreadable,
+                confirms=self.confirm or self.rows,
+                with_rows=self.rows,
             )
         questions = [each.about for each in conditions if isinstance(each.about, Question)]
         notes = (
@@ -245,113 +234,6 @@ def probe(
     """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for
     the options."""
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
-
-
-class _Condition(Frozen):
-    """The values of which a row must have one in a column, and what is known of them in a file."""
-
-    values: Sequence[object]
-    named: NamedColumn
-    about: Question | MissingColumn
-    others: Sequence[object] = ()
-    """The values that are not in the question, because they cannot be compared with the column."""
-    answers: dict[int, RowGroupAnswers] = field(factory=dict)
-    """What is known of each row group that may have such rows."""
-
-    def narrow(
-        self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any
-    ) -> Sequence[int]:
-        """Return the row groups of these that may have such rows."""
-        if not isinstance(self.about, Question):
-            return (
-                row_groups
-                if any(self.about.answer(value) != ABSENT for value in self.values)
-                else ()
-            )
-        answers = narrow(file, self.about, row_groups, unreadable, **options)
-        self.answers.clear()
-        self.answers.update(
-            {each.row_group: each for each in answers if self.others or not each.is_absent}
-        )
-        return tuple(self.answers)
-
-
-def _find_condition(
-    file: ParquetFile,
-    name: str,
-    values: object,
-    compares: Callable[[Column], Compared] | None = None,
-) -> _Condition:
-    """Return the condition that the column with this name has one of the values, or one of those
-    that `compares` accepts."""
-    assert isinstance(values, Sequence), (
-        "the values of a verb are converted once: files share the question about them"
-    )
-    strict, reuse = file.run.strict, file.run.reuse or Reuse()
-    try:
-        with file.locate_errors():
-            column = reuse.find_column(file.footer.columns, name)
-            named = NamedColumn(name, column.type_name)
-            accepts = True if compares is None else compares(column)
-            known = (
-                values
-                if accepts is True
-                else [value for value in values if _accept(accepts, value)]
-            )
-            try:
-                question = reuse.question_of(
-                    column, known, is_strict=strict or compares is not None
-                )
-            except UsageError:
-                if compares is None:
-                    raise
-                # The column can hold none of them but null.
-                question, accepts = (
-                    reuse.question_of(column, [value for value in values if value is None]),
-                    False,
-                )
-    except NoColumnError as error:
-        from sbbf_tool.file.missing_column import find_missing
-
-        missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
-        if missing is None:
-            raise
-        return _Condition(values, missing.name_column(error), missing)
-    return _Condition(
-        values,
-        named,
-        question,
-        () if accepts is True else [value for value in values if not _accept(accepts, value)],
-    )
-
-
-def _accept(accepts: Compared, value: object) -> bool:
-    return value is None or (accepts if isinstance(accepts, bool) else accepts(value))
-
-
-def _list_conditions(file: ParquetFile, values: Any) -> Iterator[_Condition]:
-    """Yield the condition for each column of the file, and for each other one of its table or of
-    its folder."""
-    from sbbf_tool.file.missing_column import find_missing
-    from sbbf_tool.file.partitions import partition_values
-
-    reuse, path, columns = file.run.reuse or Reuse(), file.run.path, file.footer.columns
-    for column in columns:
-        question = reuse.question_of(column, values, is_strict=None)
-        yield _Condition(values, NamedColumn(column.name, column.type_name), question)
-    paths = (
-        path.columns.table_paths
-        if isinstance(path, TableFile)
-        else {(key,) for key in partition_values(file.name)}
-    )
-    for name in sorted(map(quote, paths - {column.short_path for column in columns})):
-        fitting, missing = [], find_missing(file, path, name, strict=False, tables=reuse.tables)
-        assert missing is not None, "only a table without a schema has no answer"
-        for value in values:
-            with suppress(UsageError):
-                missing.answer(value)
-                fitting.append(value)
-        yield _Condition(fitting, NamedColumn(name, None), missing)
 
 
 def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> ProbeReport:
@@ -449,7 +331,7 @@ def _confirm(
     file: ParquetFile,
     question: Question,
     answers: Sequence[RowGroupAnswers],
-    also: Sequence[_Condition],
+    also: Sequence[Condition],
     unreadable: list[str],
     *,
     with_rows: bool,
@@ -551,7 +433,7 @@ def _keep_rows(
     file: ParquetFile,
     found: list[ValueRows],
     rest: RowGroupAnswers,
-    also: Sequence[_Condition],
+    also: Sequence[Condition],
     unreadable: list[str],
 ) -> tuple[list[ValueRows], RowGroupAnswers]:
     """Keep, of what `_read` returns, the rows that satisfy the other conditions."""

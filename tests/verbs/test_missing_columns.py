@@ -338,9 +338,8 @@ def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -
         0,
         [
             "lake/day=0/a.parquet: user: 1: row group 0 (1 row)",
-            "lake/day=1/a.parquet: day: 1: row group 0 (maybe: the folder states day=1)",
-            "Queried 1 value in 2 files: 1 file holds 1 of the values; 1 file may hold some of "
-            "them, which reading does not show",
+            "lake/day=1/a.parquet: day: 1: row group 0 (3 rows)",
+            "Queried 1 value in 2 files: 2 files hold 1 of the values",
         ],
         "",
     )
@@ -360,6 +359,49 @@ def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -
     )
     for words in (["*"], ["-c", "*"]):
         assert call(*words)[0] == 2
+
+
+ROWS_OF_A_LAKE: dict[str, tuple[list[tuple[str, int]], bool]] = {
+    # Condition, the rows that satisfy it, and whether there may be others.
+    "day = '2026-01-01'": ([("1", row) for row in range(5)], False),
+    "day = '2026-01-01' AND x = 3": ([("1", 3)], False),
+    "day IN ('2026-01-01', '2026-01-02')": (
+        [(day, row) for day in "12" for row in range(5)],
+        False,
+    ),
+    "day = '2026-01-01' AND b = '07'": ([("1", row) for row in range(5)], False),
+    "day = '2026-01-02' AND b = '07'": ([], True),
+    "b = '7'": ([("2", row) for row in range(5)], True),
+    "y IS NULL": ([("2", row) for row in range(5)], False),
+    "y IS NULL AND x = 4": ([("2", 4)], False),
+    "day = '2026-01-03'": ([], False),
+}
+
+
+@each("condition", list(ROWS_OF_A_LAKE))
+def test_rows_that_a_folder_makes_certain(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], condition: str
+) -> None:
+    columns = {"1": {"x": range(5), "y": range(5)}, "2": {"x": range(5)}}
+    for day, bucket in (("1", "07"), ("2", "7")):
+        path = tmp_path / f"day=2026-01-0{day}" / f"b={bucket}" / "a.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table(columns[day]), path, row_group_size=2)
+    expected, is_unsure = ROWS_OF_A_LAKE[condition]
+    code = main(["probe", str(tmp_path), condition, "--rows", "--format", "csv"])
+    out, err = capfd.readouterr()
+    rows = [line.split(",") for line in out.splitlines()[1:]]
+    found = [(name.partition("day=2026-01-0")[2][0], int(row)) for name, _, row, *_ in rows]
+    assert found == expected
+    assert [int(group) for _, group, *_ in rows] == [row // 2 for _, row in found]
+    assert code == int(not expected and not is_unsure)
+    assert ("reading does not show" in err) == is_unsure
+    condition, _, also = condition.partition(" AND ")
+    values = [None] if "NULL" in condition else condition.split("'")[1::2]
+    verb = Probe(condition.split()[0], values, rows=True, also=also or ())
+    for workers in (1, 2):
+        reports = [row.report for row in run(verb, tmp_path, jobs=workers)]
+        assert sum(len(report.rows) for report in reports if report is not None) == len(expected)
 
 
 def test_a_key_that_no_column_can_hold(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -230,6 +230,10 @@ class View(Generic[Report]):
         """Return what the names of files do not show."""
         return ()
 
+    def unlisted(self) -> Iterable[str]:
+        """Return what the rows of reports do not show."""
+        return ()
+
     def show_undo(self, page: Page) -> None:
         """Print the commits of a table, and how to undo the changes."""
         if self.undo is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, get_args
 
 from sbbf_tool.cli.formats import MARK, Item, OutputTarget, View
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
 from sbbf_tool.errors import WriteError
@@ -24,7 +25,7 @@ class Records:
     """The rows of each report or, for commands that change files, one row per file."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._is_of_files = view.has_rows_of_files
+        self._view, self._is_of_files = view, view.has_rows_of_files
         (report,) = get_args(view.row) or (view.row,)
         schema = schema_of(view.row) if view.has_rows_of_files else report.arrow_schema()
         self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
@@ -39,6 +40,8 @@ class Records:
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         self._writer.end()
+        for line in self._view.unlisted():
+            complain(f"sbbf: {line}", kind="note")
 
 
 def _rows_of(report: Any) -> Iterable[dict[str, Any]]:

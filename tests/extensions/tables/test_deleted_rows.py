@@ -259,6 +259,34 @@ def test_a_deletion_vector_that_cannot_be_read(tmp_path, capsys, change, message
     assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions")[0] == 0
 
 
+def test_rows_of_a_partition_less_those_that_are_deleted(tmp_path, capsys):
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("id", "long"), ("day", "date"), ("new", "string"))
+    ]
+    actions = [protocol(features=["deletionVectors"]), metadata(fields=fields, by=["day"])]
+    for name, day, deleted in (("a", "2026-01-01", [1, 3]), ("b", "2026-01-02", [*range(6)])):
+        pq.write_table(pa.table({"id": range(6)}), tmp_path / f"{name}.parquet", row_group_size=2)
+        size = (tmp_path / f"{name}.parquet").stat().st_size
+        vector = inline_vector(deleted)
+        partition = {"day": day}
+        file = add(f"{name}.parquet", size=size, partitionValues=partition, deletionVector=vector)
+        actions.append(file)
+    write_version(tmp_path, 0, *actions)
+    for condition, expected in (
+        ("day = '2026-01-01'", [0, 2, 4, 5]),
+        ("day = '2026-01-02'", []),
+        ("new IS NULL", [0, 2, 4, 5]),
+        ("day = '2026-01-01' AND id = 3", []),
+        ("day = '2026-01-01' AND id = 2", [2]),
+    ):
+        code, text = outcome(capsys, "probe", tmp_path, condition, "--rows", "--format", "csv")
+        found = [int(line.split(",")[2]) for line in text.splitlines()[1:]]
+        assert (code, found) == (int(not expected), expected), condition
+    code, text = outcome(capsys, "probe", tmp_path, "day", "2026-01-01", "--confirm")
+    assert "row groups 0-2 (4 rows)" in text
+
+
 REAL = {  # each with a column of which the values tell rows apart
     "connectors__log-replay-dv-key-cases": "col1",
     "crates__table_with_deletion_logs": "id",

@@ -1,0 +1,183 @@
+"""Values that all rows of a file have, or may have, since the file lacks the column: the folder or
+the table states one, or they are null.
+
+Such rows are counted and listed without reading a page. They are made when they are looked at, a
+window at a time, and another process gets the ranges instead of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.missing_column import MissingColumn
+from sbbf_tool.file.table_file import Deletes, TableFile
+from sbbf_tool.frozen import Frozen
+from sbbf_tool.parquet.notation import CANNOT_SAY, MAYBE
+from sbbf_tool.reports.probe import (
+    MANY_VALUES,
+    PRESENT,
+    Hit,
+    InconclusiveRowGroups,
+    LongSequence,
+    QueriedValue,
+    RowMatch,
+)
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.conditions import Condition
+    from sbbf_tool.file.parquet_file import ParquetFile
+
+_WINDOW = 1 << 20
+"""Rows that are compared with the deleted ones together."""
+
+
+class AnswersForAllRows(NamedTuple):
+    """What is known of values that a file has in all its rows, or in none."""
+
+    queried: Sequence[QueriedValue]
+    hits: tuple[Hit, ...]
+    inconclusive: tuple[InconclusiveRowGroups, ...]
+    rows: Sequence[RowMatch] = ()
+
+
+class RowRange(NamedTuple):
+    """The rows of a row group."""
+
+    row_group: int
+    first: int
+    """Number in the file of the first row."""
+    num_rows: int
+
+
+class AllRows(Frozen):
+    """All rows of row groups, except those that a table has deleted; each has all of the values."""
+
+    ranges: tuple[RowRange, ...]
+    deletes: tuple[Deletes, ...]
+    values: tuple[str, ...]
+    column: str
+
+    def __call__(self) -> Iterator[tuple[int, int, str, str]]:
+        """Yield the fields of a `RowMatch` for each row and value. Raises UnreadableError and
+        RefusedError if the deletes cannot be read."""
+        for each in self.ranges:
+            for rows in self._windows(each):
+                for row in rows:
+                    for value in self.values:
+                        yield each.row_group, row, value, self.column
+
+    def counts(self) -> dict[int, int]:
+        """Count the rows of each row group that has any. Raises as a call does."""
+        counts = {}
+        for each in self.ranges:
+            count = each.num_rows
+            if self.deletes:
+                count = sum(map(len, self._windows(each)))
+            if count:
+                counts[each.row_group] = count
+        return counts
+
+    def _windows(self, rows: RowRange) -> Iterator[Sequence[int]]:
+        end = rows.first + rows.num_rows
+        for start in range(rows.first, end, _WINDOW):
+            window = range(start, min(start + _WINDOW, end))
+            yield _without(window, self.deletes) if self.deletes else window
+
+
+def _without(window: range, deletes: tuple[Deletes, ...]) -> list[int]:
+    import numpy as np
+
+    rows = np.arange(window.start, window.stop, dtype=np.int64)
+    for each in deletes:
+        if len(rows):
+            rows = rows[~each.among(rows)]
+    return rows.tolist()
+
+
+def answer_for_all_rows(
+    file: ParquetFile,
+    first: Condition,
+    also: Sequence[Condition],
+    row_groups: tuple[int, ...],
+    unreadable: list[str],
+    *,
+    confirms: bool,
+    with_rows: bool,
+) -> AnswersForAllRows:
+    """Return what is known of the values of a column that the file lacks, in row groups that may
+    satisfy all conditions. No condition is about a column of the file.
+
+    With `confirms`, a value that all rows certainly have is present. Deletes that cannot be read
+    are added to `unreadable`.
+    """
+    about = first.about
+    assert isinstance(about, MissingColumn)
+    answers = [about.answer(value) for value in first.values]
+    texts = ["null" if value is None else str(value) for value in first.values]
+    queried: tuple[QueriedValue, ...] = ()
+    if len(texts) <= MANY_VALUES:
+        queried = tuple(
+            QueriedValue(text, answer, about.reason)
+            for text, answer in zip(texts, answers, strict=True)
+        )
+    if not row_groups:
+        return AnswersForAllRows(queried, (), ())
+    if not about.is_certain:
+        unknown = InconclusiveRowGroups(row_groups, CANNOT_SAY, about.reason)
+        return AnswersForAllRows(queried, (), (unknown,))
+    possible = [at for at, answer in enumerate(answers) if answer == MAYBE]
+    if not confirms:
+        hits = (Hit(texts[at], row_groups, MAYBE, about.reason, position=at) for at in possible)
+        return AnswersForAllRows(queried, tuple(hits), ())
+    certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
+    doubt = _doubt_of(also)
+    rows = AllRows(
+        _ranges(file, row_groups),
+        file.run.path.deletes if isinstance(file.run.path, TableFile) else (),
+        tuple(texts[at] for at in certain),
+        about.name,
+    )
+    counts = dict.fromkeys(row_groups, 0)
+    try:
+        counts = rows.counts()
+    except UnreadableError as error:
+        unreadable.append(str(error))
+        doubt = f"the deleted rows are unreadable: {error.message}"
+    except RefusedError as error:
+        doubt = error.message
+    if doubt is not None:
+        certain = []
+    groups, num_rows = tuple(counts), sum(counts.values())
+
+    def hit(at: int) -> Hit:
+        if at in certain:
+            return Hit(texts[at], groups, PRESENT, None, num_rows, at)
+        return Hit(texts[at], groups, CANNOT_SAY, doubt or about.reason, position=at)
+
+    listed: Sequence[RowMatch] = ()
+    if with_rows and certain:
+        listed = LongSequence(RowMatch, rows, num_rows * len(certain))
+    return AnswersForAllRows(
+        queried,
+        tuple(map(hit, possible)) if groups else (),
+        (),
+        listed if len(listed) > MANY_VALUES else tuple(listed),
+    )
+
+
+def _ranges(file: ParquetFile, row_groups: Sequence[int]) -> tuple[RowRange, ...]:
+    counts = [max(file.footer.num_rows(at) or 0, 0) for at in range(file.footer.num_row_groups)]
+    first_rows = [0, *accumulate(counts)]
+    return tuple(RowRange(at, first_rows[at], counts[at]) for at in row_groups)
+
+
+def _doubt_of(conditions: Sequence[Condition]) -> str | None:
+    """Return why not all rows certainly satisfy conditions on columns that the file lacks."""
+    for each in conditions:
+        assert isinstance(each.about, MissingColumn)
+        if not any(map(each.about.is_in_all_rows, each.values)):
+            return f"column {each.named.name}: {each.about.reason}"
+    return None
