@@ -286,15 +286,17 @@ def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[
         columns = with_readings_of_texts(
             columns, texts, [column.short_path for column in leaf_columns(metadata.schema)]
         )
-    if not days.is_hybrid and not any(column.physical == "INT96" for column in columns):
+    if days == AS_STORED and not any(column.physical == "INT96" for column in columns):
         return columns
 
     def reading_of(column: Column) -> Reading:
         if column.physical == "INT96":
             return int96
-        if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP"):
-            return days._replace(table_type=column.reading.table_type)
-        return column.reading
+        kind = column.logical.kind if column.logical is not None else ""
+        if kind not in ("DATE", "TIMESTAMP"):
+            return column.reading
+        is_shifted = days.is_shifted and kind == "DATE"
+        return days._replace(is_shifted=is_shifted, table_type=column.reading.table_type)
 
     return tuple(replace(column, reading=reading_of(column)) for column in columns)
 

@@ -56,6 +56,9 @@ class Reading(NamedTuple):
     has_nanos: bool = False
     """Whether the writer may store INT96 instants with digits below a microsecond, which DuckDB,
     Spark and Trino do not show."""
+    is_shifted: bool = False
+    """Whether dates may be stored as days long after those that are meant, as Drill before 1.9
+    stored them."""
     table_type: str = ""
     """Type of the column in its table, if that is wider than the file's: see `table_types`."""
 
@@ -73,6 +76,8 @@ class Reading(NamedTuple):
                 "a filter cannot exclude dates before 1582-10-15 and instants before "
                 f"1900: {HYBRID}"
             )
+        if self.is_shifted:
+            yield f"a filter cannot exclude dates: {SHIFTED}"
 
 
 AS_STORED = Reading()
@@ -80,6 +85,13 @@ HYBRID = (
     "the file may count days in the calendar that is Julian before 1582-10-15, which "
     "Spark converts and other readers do not"
 )
+SHIFTED = (
+    "the file is of Drill before 1.9, which stored dates 4,881,176 days too late: Drill shows the "
+    "dates that were meant, other readers those that are stored"
+)
+_DRILL_VERSION, _DRILL_WRITER = "drill.version", "drill-writer.version"
+_MIGRATED_DRILL = r"parquet-mr version 1\.8\.1-\S*drill"
+_FIRST_CORRECT_WRITER = 2
 _SPARK_SCHEMA, _SPARK_VERSION = (
     "org.apache.spark.sql.parquet.row.metadata",
     "org.apache.spark.version",
@@ -95,7 +107,9 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
     Spark decides by the same keys:
     https://github.com/apache/spark/blob/master/sql/core/src/main/scala/org/apache/spark/sql/execution/datasources/DataSourceUtils.scala
     (`getRebaseSpec`). Its releases before 3.0 store a schema but no version. Hive states its
-    calendar.
+    calendar. Drill's rule is in
+    https://github.com/apache/drill/blob/master/exec/java-exec/src/main/java/org/apache/drill/exec/store/parquet/ParquetReaderUtility.java
+    (`detectCorruptDates`).
     """
     keys: dict[str, str] = {
         entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()
@@ -117,7 +131,19 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
 
         with suppress(ValueError, RecursionError):
             texts = readings_of_texts(json.loads(schema))
-    return Reading(is_hybrid=days), Reading(is_hybrid=int96, has_nanos=not is_spark), texts
+    dates = Reading(is_hybrid=days, is_shifted=_shifts_dates(keys, str(metadata.created_by)))
+    return dates, Reading(is_hybrid=int96, has_nanos=not is_spark), texts
+
+
+def _shifts_dates(keys: Mapping[str, str], created_by: str) -> bool:
+    """Return whether the file is one of Drill from before its writer stored dates as the format
+    demands."""
+    if _DRILL_VERSION not in keys:
+        return re.match(_MIGRATED_DRILL, created_by) is not None
+    writer = keys.get(_DRILL_WRITER)
+    if writer is None:
+        return keys.get("is.date.correct", "").lower() != "true"
+    return not (writer.isdecimal() and int(writer) >= _FIRST_CORRECT_WRITER)
 
 
 _COLLATIONS, _CHAR_TYPE = "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"

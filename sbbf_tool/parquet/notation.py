@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.logical import HYBRID, Logical
+from sbbf_tool.parquet.logical import HYBRID, SHIFTED, Logical
 
 _MAX_BLANKS = 64
 """Most blanks at the end of a CHAR with which text is queried: each number of them is another
@@ -366,6 +366,9 @@ def _infinity(column: Column, text: str) -> Literal:
 
 
 def _parse_date(column: Column, text: str) -> Literal:
+    if column.reading.is_shifted:
+        iso8601.parse_date(text)
+        return Literal(text, verdict=CANNOT_SAY, note=SHIFTED)
     if text.lower() in _INFINITIES:
         return _infinity(column, text)
     days = iso8601.parse_date(text)

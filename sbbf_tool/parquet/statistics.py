@@ -16,6 +16,7 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import usual_numbers
 from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.logical import SHIFTED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -226,15 +227,30 @@ def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | No
     """Explain why numbers of a chunk may be stored in other forms than those that are queried; None
     if its bounds do not show it."""
     usual = usual_numbers(column)
-    if usual is None:
+    is_date = _may_be_shifted(footer, column)
+    if usual is None and not is_date:
         return None
     for plain in stated_bounds(footer, row_group, column) or ():
-        if int.from_bytes(plain, "little", signed=True) not in usual:
+        number = int.from_bytes(plain, "little", signed=True)
+        if usual is not None and number not in usual:
             return (
                 "its min and max are so far outside the range of the type that readers "
                 "show them as other values"
             )
+        if is_date and number > _LAST_USUAL_DAY:
+            return f"its min or max is a date after the year 4999, so it may be that {SHIFTED}"
     return None
+
+
+_LAST_USUAL_DAY = 1_106_685
+"""5000-01-01. Drill takes later days for shifted ones, if the file does not name its writer."""
+
+
+def _may_be_shifted(footer: Footer, column: Column) -> bool:
+    """Return whether days of a column may be those of the oldest releases of Drill, which did not
+    write their version."""
+    is_date = column.logical is not None and column.logical.kind == "DATE"
+    return is_date and footer.metadata.created_by in (None, "parquet-mr")
 
 
 def _has_order(footer: Footer, column: Column) -> bool:

@@ -340,11 +340,15 @@ def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter])
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
     for index in sorted({column for _, column in keys}):
-        if doubt := file.footer.columns[index].doubt:
+        column = file.footer.columns[index]
+        if column.doubt:
             yield (
-                f"column {file.footer.columns[index].name}: {doubt}; readers may refuse "
+                f"column {column.name}: {column.doubt}; readers may refuse "
                 "the column, and `probe` cannot look up its values"
             )
+        if column.reading.doubt or column.reading.is_shifted:
+            for note in column.reading.notes():
+                yield f"column {column.name}: {note}"
 
 
 def _harms(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:

@@ -34,6 +34,12 @@ def schema_of(kind: Any, **metadata: Any) -> str:
 
 
 DATES = pa.array([dt.date(1500, 1, 1), dt.date(2020, 1, 1)])
+DRILL, WRITER = "drill.version", "drill-writer.version"
+SHIFT = 2 * 2_440_588
+"""Days by which Drill before 1.9 stored dates too late."""
+SHIFTED_DATES = pa.array(
+    [(day - dt.date(1970, 1, 1)).days + SHIFT for day in DATES.to_pylist()], pa.int32()
+).cast(pa.date32())
 INSTANTS = pa.array(
     [dt.datetime(1850, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
 )
@@ -57,6 +63,11 @@ CASES: dict[str, tuple[dict[str, str], pa.Array, str, list[str], list[str]]] = {
     "date-spark-4": ({VERSION: "4.3.0", SCHEMA: schema_of("date")}, DATES, "t", [], [*OLD, *YOUNG]),
     "date-hive-hybrid": ({"writer.date.proleptic": "false"}, DATES, "t", OLD, YOUNG),
     "date-hive-proleptic": ({"writer.date.proleptic": "true"}, DATES, "t", [], [*OLD, *YOUNG]),
+    "date-of-old-drill": ({DRILL: "1.8.0"}, SHIFTED_DATES, "t", ["1500-01-01", "2020-01-01", "2021-01-01"], []),
+    "date-of-first-writer-of-drill": ({DRILL: "1.9.0", WRITER: "1"}, SHIFTED_DATES, "t", ["2020-01-01"], []),
+    "date-of-drill-1.9": ({DRILL: "1.9.0", "is.date.correct": "true"}, DATES, "t", [], YOUNG),
+    "date-of-drill-1.21": ({DRILL: "1.21.0", WRITER: "3"}, DATES, "t", [], YOUNG),
+    "instant-of-old-drill": ({DRILL: "1.8.0"}, INSTANTS, "t", [], YOUNG_TIMES),
     "instant-legacy": ({VERSION: "4.3.0", "org.apache.spark.legacyDateTime": ""}, INSTANTS, "t",
         OLD_TIMES, YOUNG_TIMES),
     "instant-spark-4": ({VERSION: "4.3.0"}, INSTANTS, "t", [], [*OLD_TIMES, *YOUNG_TIMES]),
@@ -87,7 +98,7 @@ CASES: dict[str, tuple[dict[str, str], pa.Array, str, list[str], list[str]]] = {
 }  # fmt: skip
 
 
-def state(path: Path, key_values: dict[str, str], created_by: str = PARQUET_JAVA) -> Path:
+def state(path: Path, key_values: dict[str, str], created_by: str | None = PARQUET_JAVA) -> Path:
     """Write key-values and the writer into a footer."""
 
     def change(metadata: FileMetaData) -> None:
@@ -97,6 +108,28 @@ def state(path: Path, key_values: dict[str, str], created_by: str = PARQUET_JAVA
         )
 
     return edit_footer(path, change)
+
+
+def test_dates_of_drill_are_named(tmp_path: Path) -> None:
+    def write(created_by: str | None, key_values: dict[str, str], *, statistics: bool) -> Path:
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"t": SHIFTED_DATES}), path, write_statistics=statistics)
+        return state(path, key_values, created_by)
+
+    migrated = "parquet-mr version 1.8.1-drill-r0 (build 6b605a4ea05b66e1a6bf843353abcb4834a4ced8)"
+    for created_by, key_values in ((PARQUET_JAVA, {DRILL: "1.8.0"}), (migrated, {})):
+        path = write(created_by, key_values, statistics=True)
+        assert any("Drill before 1.9" in note for note in inspect(path).notes)
+        report = add_filters(path, "t", in_place=True)
+        assert any("Drill before 1.9" in warning for warning in report.warnings)
+        (hit,) = probe(path, "t", "2021-01-01").hits
+        assert hit.answer == "cannot say"
+        assert "Drill before 1.9" in (hit.reason or "")
+    for unversioned in ("parquet-mr", None):
+        path = write(unversioned, {}, statistics=True)
+        (group,) = probe(path, "t", "2021-01-01").inconclusive
+        assert "Drill before 1.9" in (group.reason or "")
+    assert probe(write(PARQUET_JAVA, {}, statistics=True), "t", "2021-01-01").is_absent
 
 
 @each("case", list(CASES))
