@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--confirm",
     is_flag=True,
-    help="Read the column where values may be. Answers are certain, but for false negatives.",
+    help="Read the column where values may be. Answers are as certain as statistics and filters.",
 )
 @click.option(
     "--rows",
@@ -104,7 +104,8 @@ def command(
     ends them with NUL bytes. With --verbose, bytes, files and requests are counted.
 
     With --confirm, the answers are certain, or say why reading does not show them, if no filter has
-    false negatives: sbbf verify finds these. Rows that a table has deleted are absent then, unless
+    false negatives and no statistics are wrong: sbbf verify finds such filters, and sbbf check
+    --select wrong-statistics such statistics, of all column chunks. Rows that a table has deleted are absent then, unless
     --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in
     other columns it means null, as --null does.
     """

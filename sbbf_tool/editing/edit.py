@@ -352,7 +352,8 @@ class OpenEdit:
         )
         log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
-        self.warnings += statistics_warnings(file, self.built_filters)
+        # Values of filters that are left out were read, too.
+        self.warnings += statistics_warnings(file, {key: prebuilt[key] for key in sizes})
 
     def _begin_copy(self) -> None:
         edit = self.edit

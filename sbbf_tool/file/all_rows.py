@@ -27,7 +27,7 @@ from sbbf_tool.reports.probe import (
 )
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.conditions import Condition
+    from sbbf_tool.file.conditions import ColumnCondition
     from sbbf_tool.file.parquet_file import ParquetFile
 
 _WINDOW = 1 << 20
@@ -99,8 +99,8 @@ def _without(window: range, deletes: tuple[Deletes, ...]) -> list[int]:
 
 def answer_for_all_rows(
     file: ParquetFile,
-    first: Condition,
-    also: Sequence[Condition],
+    first: ColumnCondition,
+    also: Sequence[ColumnCondition],
     row_groups: tuple[int, ...],
     unreadable: list[str],
     *,
@@ -174,7 +174,7 @@ def _ranges(file: ParquetFile, row_groups: Sequence[int]) -> tuple[RowRange, ...
     return tuple(RowRange(at, first_rows[at], counts[at]) for at in row_groups)
 
 
-def _doubt_of(conditions: Sequence[Condition]) -> str | None:
+def _doubt_of(conditions: Sequence[ColumnCondition]) -> str | None:
     """Return why not all rows certainly satisfy conditions on columns that the file lacks."""
     for each in conditions:
         assert isinstance(each.about, MissingColumn)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     """All values, none, or those that a function accepts."""
 
 
-class Condition(Frozen):
+class ColumnCondition(Frozen):
     """The values of which a row must have one in a column, and what is known of them in a file."""
 
     values: Sequence[object]
@@ -60,7 +60,7 @@ def find_condition(
     name: str,
     values: object,
     compares: Callable[[Column], Compared] | None = None,
-) -> Condition:
+) -> ColumnCondition:
     """Return the condition that the column with this name has one of the values, or one of those
     that `compares` accepts."""
     assert isinstance(values, Sequence), (
@@ -95,8 +95,8 @@ def find_condition(
         missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
         if missing is None:
             raise
-        return Condition(values, missing.name_column(error), missing)
-    return Condition(
+        return ColumnCondition(values, missing.name_column(error), missing)
+    return ColumnCondition(
         values,
         named,
         question,
@@ -108,7 +108,7 @@ def _accept(accepts: Compared, value: object) -> bool:
     return value is None or (accepts if isinstance(accepts, bool) else accepts(value))
 
 
-def list_conditions(file: ParquetFile, values: Any) -> Iterator[Condition]:
+def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:
     """Yield the condition for each column of the file, and for each other one of its table or of
     its folder."""
     from sbbf_tool.file.missing_column import find_missing
@@ -117,7 +117,7 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[Condition]:
     reuse, path, columns = file.run.reuse or Reuse(), file.run.path, file.footer.columns
     for column in columns:
         question = reuse.question_of(column, values, is_strict=None)
-        yield Condition(values, NamedColumn(column.name, column.type_name), question)
+        yield ColumnCondition(values, NamedColumn(column.name, column.type_name), question)
     paths = (
         path.columns.table_paths
         if isinstance(path, TableFile)
@@ -130,4 +130,4 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[Condition]:
             with suppress(UsageError):
                 missing.answer(value)
                 fitting.append(value)
-        yield Condition(fitting, NamedColumn(name, None), missing)
+        yield ColumnCondition(fitting, NamedColumn(name, None), missing)

@@ -152,6 +152,11 @@ class StatisticsCheck:
         self.largest: Any = None
 
     @property
+    def states_nothing(self) -> bool:
+        """Whether the footer states no statistic that values could contradict."""
+        return self._low is None and self._high is None and self._null_count is None
+
+    @property
     def is_complete(self) -> bool:
         """Whether the footer states every statistic that this class compares values with."""
         if self._null_count is None and self._column.max_definition:
@@ -176,6 +181,9 @@ class StatisticsCheck:
         if self._high is not None and self.largest is not None and self.largest > self._high:
             contradictions.append(f"a value is above {self._names[1]}")
         stated = self._null_count
+        if values is None and self.smallest is not None and stated == self._num_values:
+            # A dictionary has a value, which may be unused.
+            contradictions.append("null_count is that of all values: queries for a value lose rows")
         if (
             values is not None
             and stated is not None

@@ -3,16 +3,24 @@ trusts it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
-from sbbf_tool.reports.findings import ERROR, INFO, WARNING, FilterVerification
+from sbbf_tool.reports.findings import ERROR, INFO, WARNING, Evidence, FilterVerification
 from sbbf_tool.rules import fixes
-from sbbf_tool.rules.facts import ChunkFacts, Reads
-from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, Look, Rule, at_each_filter
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.rule import (
+    DROP,
+    DROP_OR_REBUILD,
+    REBUILD_ONLY,
+    Limits,
+    Look,
+    Rule,
+    at_each_filter,
+)
 
 GROUP = "correctness"
 _error, _warning, _info = (
@@ -36,15 +44,14 @@ def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
     return f"no bit is set, but the chunk has {chunk.values:,} values"
 
 
-def _at_each_verification(
-    examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True
-) -> Look:
-    """Build the `look` function of a rule about verifications; those `of_filter` mean nothing where
-    its bits cannot be interpreted."""
+def _at_each_verification(examine: Callable[[FilterVerification], str | None]) -> Look:
+    """Build the `look` function of a rule about verifications, which mean nothing where the bits of
+    a filter cannot be interpreted."""
 
     def look(chunk: ChunkFacts) -> str | None:
-        is_meant = chunk.verification is not None and not (of_filter and chunk.is_uninterpreted)
-        return examine(chunk.verification) if is_meant and chunk.verification is not None else None
+        if chunk.verification is None or chunk.is_uninterpreted:
+            return None
+        return examine(chunk.verification)
 
     return at_each_filter(look)
 
@@ -101,13 +108,19 @@ def _excluded_nans(verification: FilterVerification) -> str | None:
     return " and ".join(filter(None, (stored, canonical))) or None
 
 
-def _wrong_statistics(verification: FilterVerification, *, harmless: bool) -> str | None:
-    return (
-        "; ".join(
-            fact for fact in verification.wrong_statistics if fact.endswith(NO_ROW_LOST) == harmless
-        )
-        or None
-    )
+def _wrong_statistics(*, harmless: bool) -> Look:
+    """Build the `look` function of a rule about statistics, which chunks without a filter have
+    too."""
+
+    def look(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+        for chunk in column.chunks:
+            facts = [
+                fact for fact in chunk.wrong_statistics if fact.endswith(NO_ROW_LOST) == harmless
+            ]
+            if facts:
+                yield Evidence(chunk.row_group, "; ".join(facts))
+
+    return look
 
 
 RULES = (
@@ -206,8 +219,9 @@ RULES = (
         "that prune by them lose rows.",
         why="Bounds and null_count come from the writer, and query engines skip row groups "
         "by them before they read a "
-        "filter. No filter helps: rewrite the file.",
-        look=_at_each_verification(partial(_wrong_statistics, harmless=False), of_filter=False),
+        "filter. No filter helps: rewrite the file. If this rule is selected by name, chunks "
+        "without a filter are read too.",
+        look=_wrong_statistics(harmless=False),
     ),
     _info(
         name="wrong-null-count",
@@ -216,7 +230,7 @@ RULES = (
         "Readers skip a row group only if the count "
         "is 0 or that of all values; numbers of nulls or values that they take from the footer "
         "are wrong.",
-        look=_at_each_verification(partial(_wrong_statistics, harmless=True), of_filter=False),
+        look=_wrong_statistics(harmless=True),
     ),
     _warning(
         name="zero-form-missing",

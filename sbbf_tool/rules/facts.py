@@ -78,6 +78,16 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticsFacts:
+    """The statistics of a chunk, compared with its values."""
+
+    wrong: tuple[str, ...] = ()
+    """Descriptions of what the values contradict."""
+    problem: str | None = None
+    """Why the values cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkFacts:
     """One column chunk and its filter. A fact is None if it was not read or does not exist."""
 
@@ -102,6 +112,15 @@ class ChunkFacts:
     """How the filter compares with `target`, if there is one."""
     target: Sizing | None = None
     """The size that is requested for the filter."""
+    statistics: StatisticsFacts | None = None
+    """Of a chunk whose filter was not verified, or that has none: see `bare_chunks`."""
+
+    @property
+    def wrong_statistics(self) -> tuple[str, ...]:
+        """What the values of the chunk contradict, if they were read."""
+        if self.verification is not None:
+            return self.verification.wrong_statistics
+        return self.statistics.wrong if self.statistics is not None else ()
 
     @property
     def is_unverified(self) -> bool:

@@ -17,6 +17,11 @@ from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome, RuleReport
 from sbbf_tool.reports.rows import NOT_APPLICABLE
+from sbbf_tool.rules.bare_chunks import (
+    RULES_ABOUT_STATISTICS,
+    unread_statistics,
+    with_statistics,
+)
 from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy, all_rules, report_rule
 from sbbf_tool.rules.facts import (
     ColumnFacts,
@@ -132,6 +137,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         jobs=run.jobs,
         progress=run.progress,
     )
+    if not RULES_ABOUT_STATISTICS.isdisjoint(policy.select):
+        facts = with_statistics(file, facts)
     for index, judge in requests.judges.items():
         judged = replace(facts[index], judge=judge, is_required=index in requests.required)
         facts = (*facts[:index], judged, *facts[index + 1 :])
@@ -157,7 +164,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         rules=tuple(outcomes),
         findings=tuple(findings),
         named_columns=requests.named_columns,
-        unreadable=unreadable_chunks(facts),
+        unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
         locked_columns=locked_columns(facts),
     )
 
@@ -257,6 +264,12 @@ def _list_outcomes(
     """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have
     findings."""
     filters = [chunk for column in facts for chunk in column.filters]
+    bare = [
+        chunk.statistics
+        for column in facts
+        for chunk in column.chunks
+        if chunk.statistics is not None
+    ]
     hidden = [
         column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)
     ]
@@ -274,6 +287,13 @@ def _list_outcomes(
                 NOT_RUN,
                 f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}",
             )
+        if rule.name in RULES_ABOUT_STATISTICS and bare:
+            unread = sum(statistics.problem is not None for statistics in bare)
+            if unread == len(bare) and not filters:
+                return NOT_RUN, "none of the pages can be read"
+            if not unread:
+                return PASSED, None
+            return PASSED, f"{unread} of {len(bare)} chunks without a filter could not be read"
         if not filters and rule.limit not in ("required", "judged"):
             return NOT_RUN, locked or "the file has no filter"
         if rule.look_at_file is not None and whole_file is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.all_rows import answer_for_all_rows
-from sbbf_tool.file.conditions import Condition, find_condition, list_conditions
+from sbbf_tool.file.conditions import ColumnCondition, find_condition, list_conditions
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -72,8 +72,8 @@ class Probe(ReadingVerb[ProbeReport]):
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`);
     None queries null, and so does the string `null` unless the column holds text or bytes of
-    variable length. Only an absence is certain, if filters have no false negatives; with `confirm`,
-    a presence too, and what reading does not show is `cannot say`; rows that a table has deleted
+    variable length. Only an absence is certain, if filters have no false negatives and statistics
+    are not wrong; with `confirm`, a presence too, and what reading does not show is `cannot say`; rows that a table has deleted
     are not present. With `also`, a text such as `device = 'x' AND city IS NULL` or values by
     column, only rows count that satisfy this condition too. With None as `column`, each column is
     queried for the values that its type can hold. Filters of a draft of the format answer only if
@@ -142,7 +142,7 @@ class Probe(ReadingVerb[ProbeReport]):
             file, [find_condition(file, self.column, self.values, self.compares), *also]
         )
 
-    def _report(self, file: ParquetFile, conditions: list[Condition]) -> ProbeReport:
+    def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
         first, *also = sorted(conditions, key=lambda each: not isinstance(each.about, Question))
@@ -331,7 +331,7 @@ def _confirm(
     file: ParquetFile,
     question: Question,
     answers: Sequence[RowGroupAnswers],
-    also: Sequence[Condition],
+    also: Sequence[ColumnCondition],
     unreadable: list[str],
     *,
     with_rows: bool,
@@ -433,7 +433,7 @@ def _keep_rows(
     file: ParquetFile,
     found: list[ValueRows],
     rest: RowGroupAnswers,
-    also: Sequence[Condition],
+    also: Sequence[ColumnCondition],
     unreadable: list[str],
 ) -> tuple[list[ValueRows], RowGroupAnswers]:
     """Keep, of what `_read` returns, the rows that satisfy the other conditions."""
