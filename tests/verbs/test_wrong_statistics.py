@@ -1,5 +1,5 @@
-"""Statistics that exclude stored values of chunks without a filter: `check` finds them if their rule
-is selected by name, and `add-filter` warns of each chunk that it reads."""
+"""Statistics that exclude stored values of chunks without a filter: `check` finds them if their
+rule is selected by name, and `add-filter` warns of each chunk that it reads."""
 
 from __future__ import annotations
 
