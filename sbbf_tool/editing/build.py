@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
-from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.bloom.hashing import Hashes, hash_value
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.doubts import doubt_of_variant
@@ -149,28 +149,7 @@ def ensure_buildable(
 ) -> None:
     """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`,
     UnreadableError if its type is not its column's."""
-    from sbbf_tool.parquet import equals
-
-    if column.physical == "BOOLEAN":
-        raise RefusedError(
-            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty "
-            "one, and a filter for two values skips "
-            "almost nothing",
-            file=file.name,
-            place=f"column {column.name}",
-            hint="leave the column out",
-        )
-    if (form := equals.interval_form(file.footer, column)) not in (None, equals.INTERVAL_FORM):
-        raise RefusedError(
-            f"the file marks its INTERVAL filters as {form!r}, a form of values that sbbf does "
-            "not know",
-            file=file.name,
-            place=f"column {column.name}",
-            hint="leave the column out",
-        )
-    if engines and (harm := harm_in(file.footer, column, engines)) is not None:
-        hint = "leave the column out, or name only engines that use such filters well"
-        raise RefusedError(harm, file=file.name, place=f"column {column.name}", hint=hint)
+    _ensure_filter_makes_sense(file, column, engines)
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
         hint = (
@@ -178,14 +157,16 @@ def ensure_buildable(
             f"{column.name} to build an encrypted filter"
         )
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
-    if reason := doubt_of_variant(file, row_group, column):
+    reason = doubt_of_variant(file, row_group, column)
+    if reason:
         raise RefusedError(
             f"no reader may skip rows by a filter of the column: {reason}",
             file=file.name,
             place=here,
             hint="leave it out",
         )
-    if external := file.footer.chunk_meta(row_group, column.index).external:
+    external = file.footer.chunk_meta(row_group, column.index).external
+    if external:
         raise RefusedError(
             "its pages are in another file",
             file=file.name,
@@ -195,6 +176,35 @@ def ensure_buildable(
     with file.locate_errors(here):
         file.footer.ensure_type(row_group, column)
         ensure_readable(column, here)
+
+
+def _ensure_filter_makes_sense(file: ParquetFile, column: Column, engines: Iterable[str]) -> None:
+    """Raise RefusedError if a filter of the column, in whichever row group, is of no use or harms
+    one of `engines`."""
+    from sbbf_tool.parquet import equals
+
+    place = f"column {column.name}"
+    if column.physical == "BOOLEAN":
+        raise RefusedError(
+            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty "
+            "one, and a filter for two values skips almost nothing",
+            file=file.name,
+            place=place,
+            hint="leave the column out",
+        )
+    form = equals.interval_form(file.footer, column)
+    if form not in (None, equals.INTERVAL_FORM):
+        raise RefusedError(
+            f"the file marks its INTERVAL filters as {form!r}, a form of values that sbbf does "
+            "not know",
+            file=file.name,
+            place=place,
+            hint="leave the column out",
+        )
+    harm = harm_in(file.footer, column, engines) if engines else None
+    if harm is not None:
+        hint = "leave the column out, or name only engines that use such filters well"
+        raise RefusedError(harm, file=file.name, place=place, hint=hint)
 
 
 def build_filters(
@@ -255,16 +265,13 @@ def statistics_warnings(
     file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]
 ) -> Iterator[str]:
     """Yield warnings about the chunks whose statistics are wrong."""
-    for key, spooled_filter in sorted(filters.items(), key=lambda item: item[0]):
-        if facts := "; ".join(
-            fact
-            for fact in spooled_filter.verdict.wrong_statistics
-            if not fact.endswith(NO_ROW_LOST)
-        ):
-            place = place_of(file, key)
+    for key in sorted(filters):
+        statistics = filters[key].verdict.wrong_statistics
+        facts = [fact for fact in statistics if not fact.endswith(NO_ROW_LOST)]
+        if facts:
             yield (
-                f"{place}: its statistics are wrong ({facts}), so readers that prune by "
-                "them lose rows: rewrite the file"
+                f"{place_of(file, key)}: its statistics are wrong ({'; '.join(facts)}), so "
+                "readers that prune by them lose rows: rewrite the file"
             )
 
 
@@ -273,11 +280,10 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
     `memory` has their hashes."""
     from sbbf_tool.file.chunk_hashes import StoredValues
 
-    runs = memory.of(key)
-    return sum(
-        bloom.count_missing(hashes)
-        for hashes in (runs if runs is not None else StoredValues(file, key).hashes())
-    )
+    runs: Iterable[Hashes] | None = memory.of(key)
+    if runs is None:
+        runs = StoredValues(file, key).hashes()
+    return sum(map(bloom.count_missing, runs))
 
 
 def _build(
@@ -297,12 +303,13 @@ def _build(
         # Small filters vary: of those whose size is enough for the expected FPP, some need twice
         # that size, and very few more.
         size = target.bytes_for(distinct or values.count, _forms(file, key))
-        while bloom.fpp > target.fpp and (size := max(size, 2 * bloom.num_bytes)) <= target.largest:
+        size = max(size, 2 * bloom.num_bytes)
+        while bloom.fpp > target.fpp and size <= target.largest:
             bloom = _insert_values(values, size, key, None)
+            size = 2 * bloom.num_bytes
         bloom = bloom.fold_to_fpp(target.fpp)
-    return NewFilter(
-        bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom)
-    )
+    verdict = checks.verify(file, key, values, check, bloom)
+    return NewFilter(bloom, values.count, values.bytes_read, verdict)
 
 
 def first_bytes(
@@ -325,10 +332,10 @@ def first_bytes(
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Return the minimum number of bytes that the filters of these chunks take."""
-    return sum(
-        first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES
-        for key, target in sizes.items()
-    )
+    least = 0
+    for key, target in sizes.items():
+        least += first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES
+    return least
 
 
 _MOST_BESIDES = 128
@@ -337,17 +344,17 @@ _MOST_BESIDES = 128
 
 def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Return the maximum number of bytes that filters of these chunks and a new footer add."""
-    return (file.source.size - file.footer.start if sizes else 0) + sum(
-        most_filter_bytes(file, *each) for each in sizes.items()
-    )
+    if not sizes:
+        return 0
+    footer_bytes = file.source.size - file.footer.start
+    return footer_bytes + sum(most_filter_bytes(file, key, size) for key, size in sizes.items())
 
 
 def most_filter_bytes(file: ParquetFile, key: ChunkKey, target: Sizing) -> int:
     """Return the maximum number of bytes that the filter of a chunk takes, in itself and in the
     footer: every value counts as distinct."""
-    return _MOST_BESIDES + target.bytes_for(
-        file.footer.chunk_meta(*key).most_values, _forms(file, key)
-    )
+    most_values = file.footer.chunk_meta(*key).most_values
+    return _MOST_BESIDES + target.bytes_for(most_values, _forms(file, key))
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:

@@ -62,22 +62,17 @@ def choose_chunks(
     sizes, named_columns, *_, without_values = request_filters(file, [spec])
     for row_group, column in sizes:
         ensure_buildable(file, row_group, file.footer.columns[column], engines)
-    existing = {
-        key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None
-    }
+    places = file.footer.filter_places()
+    existing = {key: size for key, size in sizes.items() if key in places}
     if rebuild == "all" or not existing:
         return Choice(sizes, {}, named_columns, without_values)
     judgments = judge_filters(file, existing)
     if rebuild == "weak":
-        judgments = {
-            key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild
-        }
-    return Choice(
-        {key: size for key, size in sizes.items() if key not in judgments},
-        judgments,
-        named_columns,
-        without_values,
-    )
+        for key, judgment in list(judgments.items()):
+            if judgment.needs_rebuild:
+                del judgments[key]
+    to_build = {key: size for key, size in sizes.items() if key not in judgments}
+    return Choice(to_build, judgments, named_columns, without_values)
 
 
 def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:
@@ -89,9 +84,10 @@ def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[C
     from sbbf_tool.rules.facts import Reads, gather
 
     facts = gather(file, columns, Reads.FILTERS, row_groups=row_groups, sizes=sizes)
-    judgments = {
-        (chunk.row_group, column.column.index): chunk.judgment
-        for column in facts
-        for chunk in column.chunks
-    }
-    return {key: judgment for key in sizes if (judgment := judgments[key]) is not None}
+    judgments = {}
+    for column in facts:
+        for chunk in column.chunks:
+            if chunk.judgment is not None:
+                judgments[chunk.row_group, column.column.index] = chunk.judgment
+    # In the order of the request, which is that of the filters in the new file.
+    return {key: judgments[key] for key in sizes if key in judgments}

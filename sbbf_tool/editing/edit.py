@@ -167,21 +167,13 @@ class Edit:
                 file=os.fsdecode(path),
                 hint="change it in place",
             )
-        source, output = os.fsdecode(path), self.output_of(path)
-        if (
-            output is not None
-            and self.is_in_folder
-            and not places.is_url(output)
-            and not os.path.isdir(folder := os.path.dirname(output))
-        ):
-            if self.dry_run:
+        source = os.fsdecode(path)
+        output = self.output_of(path)
+        if output is not None and self.is_in_folder and not places.is_url(output):
+            folder = os.path.dirname(output)
+            if self.dry_run and not os.path.isdir(folder):
                 return output
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except OSError as error:
-                raise RefusedError(
-                    (error.strerror or "it cannot be made").lower(), file=folder
-                ) from error
+            _make_folder(folder)
         ensure_one_way(output, self.in_place, self.dry_run, file=source)
         if output is None and not self.in_place:
             return source
@@ -198,15 +190,15 @@ class Edit:
 
     def output_of(self, path: str | os.PathLike[str]) -> str | None:
         """Return the name of the new file; None if the file itself is changed."""
-        if self.output is None or not self.is_in_folder:
-            return None if self.output is None else os.fsdecode(self.output)
+        if self.output is None:
+            return None
+        output = os.fsdecode(self.output)
+        if not self.is_in_folder:
+            return output
         name = places.absolute(os.fsdecode(path))
-        root = max(
-            (root for root in self.roots if name.startswith(root)),
-            key=len,
-            default=f"{os.path.dirname(name)}/",
-        )
-        return os.fsdecode(self.output) + name[len(root) :]
+        roots = [root for root in self.roots if name.startswith(root)]
+        root = max(roots, key=len, default=f"{os.path.dirname(name)}/")
+        return output + name[len(root) :]
 
     @contextmanager
     def open(
@@ -231,15 +223,13 @@ class Edit:
         )
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(
-                    ParquetFile.open(path, self.keys, self.limit, self.reuse)
-                )
+                opened = ParquetFile.open(path, self.keys, self.limit, self.reuse)
+                file = stack.enter_context(opened)
             except ArchivedError as error:
-                if self.in_place:
-                    raise RefusedError(
-                        error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}"
-                    ) from error
-                raise
+                if not self.in_place:
+                    raise
+                hint = f"restore it first, and {ELSEWHERE}"
+                raise RefusedError(error.message, file=error.file, hint=hint) from error
             file.run = FileRun(path, strict, jobs, progress, self.reuse)
             prebuilt.keep_filters_of(file)
             if _is_copied(path):
@@ -254,6 +244,15 @@ class Edit:
                 stack,
                 is_copied=_is_copied(path),
             )
+
+
+def _make_folder(folder: str) -> None:
+    """Make the folder of a new file. Raises RefusedError."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be made").lower()
+        raise RefusedError(reason, file=folder) from error
 
 
 def _is_copied(path: str | os.PathLike[str]) -> TypeGuard[TableFile]:
@@ -279,7 +278,10 @@ class OpenEdit:
     ) -> None:
         self.is_copied = is_copied
         """Whether the result is a copy that a commit puts in place of the file."""
-        self.file, self.target, self.spool = file, target, prebuilt.spool
+        self.edit = edit
+        self.file = file
+        self.target = target
+        self.spool = prebuilt.spool
         self.warnings = warnings
         """Warnings for the report."""
         self.truncated_to = truncated_to
@@ -292,7 +294,8 @@ class OpenEdit:
         """Filters that are left out because they would exclude hardly any value."""
         self._moved_checksums: dict[ChunkKey, int] = {}
         """Checksums of the filters that `patch` moves, header and bitset as stored."""
-        self.edit, self._prebuilt, self._resources = edit, prebuilt, resources
+        self._prebuilt = prebuilt
+        self._resources = resources
         self._own_tail: OwnTail | None = None
         self._begun_copy: BegunCopy | None = None
         self._meter = Meter(None, 0)
@@ -303,9 +306,8 @@ class OpenEdit:
         if self.edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
-            self.edit.reuse.renames_in = places.ensure_renames(
-                self.target, self.edit.reuse.renames_in
-            )
+            reuse = self.edit.reuse
+            reuse.renames_in = places.ensure_renames(self.target, reuse.renames_in)
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Raise RefusedError if the target cannot be written, or its disk cannot hold these
@@ -316,10 +318,10 @@ class OpenEdit:
 
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
-        if not self._is_left_out(key, target, bloom.num_bytes, bloom.fpp):
-            self.filters[key] = SpooledFilter.of(
-                NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset)
-            )
+        if self._is_left_out(key, target, bloom.num_bytes, bloom.fpp):
+            return
+        parts = self.file.filter_parts(*key, bloom.bitset)
+        self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, parts)
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Build the filters of these chunks from their values, and verify each filter against the
@@ -329,27 +331,24 @@ class OpenEdit:
         UnreadableError, WriteError, and RefusedError if the target cannot be written, its disk
         cannot hold the filters, or values cannot be read reliably.
         """
-        edit, file, prebuilt = self.edit, self.file, self._prebuilt.filters
+        file = self.file
+        prebuilt = self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
-        bytes_to_read, bytes_to_verify = (
-            sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes)
-        )
+        bytes_to_read = sum(chunk_bytes(file, key) for key in missing)
+        bytes_to_verify = sum(chunk_bytes(file, key) for key in sizes)
         self._meter = Meter(file.run.progress, bytes_to_read + bytes_to_verify)
         self.ensure_buildable(missing)
         if missing:
             self._begin_copy()
-        prebuilt |= build_filters(
-            file, missing, self.spool, file.run.jobs, self._meter, edit.cross_checks
-        )
-        self.built_filters = {
-            key: prebuilt[key]
-            for key, size in sizes.items()
-            if not self._is_left_out(key, size, prebuilt[key].num_bytes, prebuilt[key].fpp)
-        }
-        num_filters, num_bytes = (
-            format_count(len(missing), "filter"),
-            format_count(self.data_bytes_read, "byte"),
-        )
+        checks = self.edit.cross_checks
+        prebuilt |= build_filters(file, missing, self.spool, file.run.jobs, self._meter, checks)
+        self.built_filters = {}
+        for key, size in sizes.items():
+            built = prebuilt[key]
+            if not self._is_left_out(key, size, built.num_bytes, built.fpp):
+                self.built_filters[key] = built
+        num_filters = format_count(len(missing), "filter")
+        num_bytes = format_count(self.data_bytes_read, "byte")
         log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
         # Values of filters that are left out were read, too.
@@ -375,25 +374,26 @@ class OpenEdit:
     def ensure_useful(self) -> None:
         """Raise RefusedError if filters are left out and there is no other filter to write."""
         if self.saturated_filters and not self.filters:
-            from sbbf_tool.file.distinct import (
-                count_distinct,
-            )  # with numpy, which most changes do not need
+            reason = explain_refusal(self.saturated_filters, self._count_most_distinct())
+            raise RefusedError(reason, file=self.file.name)
 
-            # A filter was built from values that say how large it should be.
-            keys, file = self._prebuilt.filters, self.file
-            key = max(
-                keys, key=lambda each: file.footer.chunk_meta(*each).most_values, default=None
-            )
-            ndv = (
-                key
-                and count_distinct(
-                    file,
-                    key[0],
-                    file.footer.columns[key[1]],
-                    file.footer.chunk_meta(*key).most_values,
-                ).ndv
-            )
-            raise RefusedError(explain_refusal(self.saturated_filters, ndv), file=file.name)
+    def _count_most_distinct(self) -> float | None:
+        """Count the distinct values of the chunk with the most values of which a filter was built:
+        they say how large it should be. None if none was built."""
+        # With numpy, which most changes do not need.
+        from sbbf_tool.file.distinct import count_distinct
+
+        footer = self.file.footer
+
+        def most_values(key: ChunkKey) -> int:
+            return footer.chunk_meta(*key).most_values
+
+        key = max(self._prebuilt.filters, key=most_values, default=None)
+        if key is None:
+            return None
+        row_group, column = key
+        leaf = footer.columns[column]
+        return count_distinct(self.file, row_group, leaf, most_values(key)).ndv
 
     @property
     def data_bytes_read(self) -> int:
@@ -421,7 +421,8 @@ class OpenEdit:
         A copy leaves out the file's own tail, except for filters at its start that stay, and writes
         the others that stay again.
         """
-        dropped, size = set(drop), self.file.source.size
+        dropped = set(drop)
+        size = self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
         pieces: dict[ChunkKey, tuple[Piece, ...]] = {
@@ -453,12 +454,11 @@ class OpenEdit:
         if not patch.pieces and patch.size == self.file.source.size:
             return 0
         tail = self._find_own_tail()
-        kept_filters = [
-            place
-            for key, place in tail.filters.items()
-            if key not in patch.places and place.offset < patch.keep
-        ]
-        return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))
+        leftover = patch.keep - tail.start
+        for key, place in tail.filters.items():
+            if key not in patch.places and place.offset < patch.keep:
+                leftover -= place.length or 0
+        return max(0, leftover)
 
     def publish(
         self,
@@ -474,21 +474,29 @@ class OpenEdit:
         `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old
         file stays intact in every case.
         """
-        edit, file = self.edit, self.file
-        is_new, growth = edit.output is not None, patch.size - file.source.size
+        edit = self.edit
+        file = self.file
+        is_new = edit.output is not None
+        growth = patch.size - file.source.size
         is_written = bool(is_new or patch.pieces or growth)
-        output = redact(file.name if self.is_copied and not is_written else self.target)
-        new_source = PlannedSource(self.target, file.source, patch.keep, patch.pieces)
-        end_hash = hash_end(file.source, file.source.size)
+        target = self.target
+        if self.is_copied and not is_written:
+            target = file.name
+        old_end_hash = hash_end(file.source, file.source.size)
+        new_end_hash = old_end_hash
+        if is_written:
+            new_source = PlannedSource(self.target, file.source, patch.keep, patch.pieces)
+            new_end_hash = hash_end(new_source, patch.size)
+        keeps_old_file = patch.keep == file.source.size < patch.size
         completed = report(
             file=file.name,
-            output=output,
+            output=redact(target),
             dry_run=edit.dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,
-            old_end_hash=end_hash,
-            new_end_hash=hash_end(new_source, patch.size) if is_written else end_hash,
-            is_first_change=patch.keep == file.source.size < patch.size and self._has_no_own_tail(),
+            old_end_hash=old_end_hash,
+            new_end_hash=new_end_hash,
+            is_first_change=keeps_old_file and self._has_no_own_tail(),
         )
         if not edit.dry_run and is_written:
             compare = compare or partial(self.ensure_matches_plan, patch)
@@ -533,7 +541,8 @@ def _plan_own_tail(
 ) -> tuple[int, dict[ChunkKey, FilterPlace]]:
     """Return the bytes of the file to keep, and the filters after them that do not change, which
     must be written again."""
-    keep, moved_filters = tail.start, {}
+    keep = tail.start
+    moved_filters = {}
     for key, place in sorted(tail.filters.items(), key=lambda item: item[1].offset):
         if key in changed_chunks:
             continue

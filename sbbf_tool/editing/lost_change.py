@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
+from sbbf_tool.file.own_tail import Addition, find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import plan_append
@@ -45,41 +45,57 @@ def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
     addition = last_addition(file)
     if addition is None:
         return None
-    before, filters = addition.before, addition.filters
+    if addition.before.end == listed_bytes:
+        return _change_after(file, addition)
+    return _later_change(file, addition, listed_bytes) or _whole_tail(file)
+
+
+def _change_after(file: ParquetFile, addition: Addition) -> LostChange:
+    """Return the change that began at the footer before this addition."""
+    before = addition.before
+    removed = before.filter_places().keys() - file.footer.filter_places().keys()
+    tail = find_own_tail(file)
+    leftover_bytes = before.end - tail.start
+    for key, place in tail.filters.items():
+        if key not in addition.filters:
+            leftover_bytes -= place.length or 0
+    return LostChange(
+        hash_end(file.source, before.end),
+        addition.filters,
+        removed=tuple(sorted(removed)),
+        before=before,
+        leftover_bytes=max(0, leftover_bytes),
+    )
+
+
+def _later_change(file: ParquetFile, addition: Addition, listed_bytes: int) -> LostChange | None:
+    """Return the change that wrote the last filters of this addition, whose first ones were written
+    by an earlier change; None if no footer between them ends at the listed length."""
+    footer = file.footer
+    before = addition.before
     old_places = before.filter_places()
-    if before.end == listed_bytes:
-        removed = tuple(sorted(old_places.keys() - file.footer.filter_places().keys()))
-        tail = find_own_tail(file)
-        earlier = (place.length or 0 for key, place in tail.filters.items() if key not in filters)
-        return LostChange(
-            hash_end(file.source, listed_bytes),
-            filters,
-            removed,
-            before,
-            max(0, listed_bytes - tail.start - sum(earlier)),
-        )
-    places = sorted(filters.items(), key=lambda item: item[1].offset)
+    places = sorted(addition.filters.items(), key=lambda item: item[1].offset)
     for number, (_, place) in enumerate(places[1:], 1):
-        if (
-            not len(before.raw)
-            <= listed_bytes - place.offset
-            <= file.footer.end - file.footer.start
-        ):
+        length_of_footer = listed_bytes - place.offset
+        if not len(before.raw) <= length_of_footer <= footer.end - footer.start:
             continue
-        kept, later = dict(places[:number]), dict(places[number:])
-        patch = plan_append(
-            file.footer,
-            place.offset,
-            {},
-            later,
-            {key: old_places[key] for key in later if key in old_places},
-        )
-        if patch.size == listed_bytes:
-            has_others = {column for _, column in kept} & {column for _, column in later}
-            # A footer that is encrypted has other bytes each time.
+        kept = dict(places[:number])
+        later = dict(places[number:])
+        replaced = {key: old_places[key] for key in later if key in old_places}
+        patch = plan_append(footer, place.offset, {}, later, replaced)
+        if patch.size != listed_bytes:
+            continue
+        old_hash = ""
+        # A footer that is encrypted has other bytes each time.
+        if footer.cipher is None:
             old_file = PlannedSource(file.name, file.source, patch.keep, patch.pieces)
-            old_hash = hash_end(old_file, listed_bytes) if file.footer.cipher is None else ""
-            return LostChange(old_hash, later, before=None if has_others else before)
+            old_hash = hash_end(old_file, listed_bytes)
+        has_others = {column for _, column in kept} & {column for _, column in later}
+        return LostChange(old_hash, later, before=None if has_others else before)
+    return None
+
+
+def _whole_tail(file: ParquetFile) -> LostChange | None:
     own_filters = find_own_tail(file).filters
     return LostChange("", own_filters) if own_filters else None
 
@@ -91,15 +107,17 @@ def describe_filters(file: ParquetFile, keys: Iterable[ChunkKey]) -> tuple[Built
 
 
 def _describe(file: ParquetFile, key: ChunkKey) -> BuiltFilter:
-    column = file.footer.columns[key[1]]
-    stored = file.stored_filter(key[0], column)
+    row_group, index = key
+    column = file.footer.columns[index]
+    stored = file.stored_filter(row_group, column)
     assert stored is not None
     bloom = BloomFilter(file.read_bitset(stored))
+    ndv = bloom.estimated_ndv
     return BuiltFilter(
-        row_group=key[0],
+        row_group=row_group,
         column=column.name,
         values=file.footer.chunk_meta(*key).most_values,
-        estimated_ndv=None if math.isinf(bloom.estimated_ndv) else bloom.estimated_ndv,
+        estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=stored.place.offset,
         header_bytes=stored.length - bloom.num_bytes,
         bitset_bytes=bloom.num_bytes,

@@ -22,12 +22,13 @@ def ensure_in_no_table(target: str, tables: places.TableFinder) -> None:
     table = tables.managing_table(target)
     if table is not None:
         kind, folder = table
+        article = "an" if kind[0] in "AEIOU" else "a"
+        way = _WAYS.get(kind, _OTHER_WAY).format(folder)
         raise RefusedError(
-            f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), "
-            "which records the size of each file",
+            f"the file belongs to {article} {kind} table ({folder}), which records the size of "
+            "each file",
             file=target,
-            hint=f"{_WAYS.get(kind, _OTHER_WAY).format(folder)}, or allow changes to files "
-            "of tables",
+            hint=f"{way}, or allow changes to files of tables",
         )
 
 
@@ -66,22 +67,27 @@ def ensure_one_way(
 ) -> None:
     """Raise UsageError unless either `output`, outside the folders that `names` mean, or `in_place`
     is given; a dry run needs neither."""
-    if (output is not None) == in_place and (in_place or not dry_run):
-        hint = (
-            f"{'either' if in_place else 'choose to only try it,'} name another file, or "
-            "change the file in place"
-        )
+    if output is not None and in_place:
         raise UsageError(
-            f"{'two targets are' if in_place else 'no target is'} given for the result",
+            "two targets are given for the result",
             file=file,
-            hint=hint,
+            hint="either name another file, or change the file in place",
         )
-    target = os.fsdecode(output or "")
-    for name in names if target else ():
+    if output is None and not in_place and not dry_run:
+        raise UsageError(
+            "no target is given for the result",
+            file=file,
+            hint="choose to only try it, name another file, or change the file in place",
+        )
+    if output is None:
+        return
+    target = os.fsdecode(output)
+    for name in names:
+        if target.rstrip("/") == name.rstrip("/"):
+            continue
         start = places.absolute(name).partition("**")[0]
-        if target.rstrip("/") != name.rstrip("/") and matches_any(
-            (start, os.path.realpath(start)), "/", places.absolute(target)
-        ):
+        folders = (start, os.path.realpath(start))
+        if matches_any(folders, "/", places.absolute(target)):
             reason = (
                 f"the result would be among the files of {name}, whose readers would "
                 "read each row twice"
@@ -147,16 +153,13 @@ def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[
     """Return the warning for readers of the folder of a file sink of Spark, after the size of a
     file of it changed by `growth` bytes."""
     sink = tables.spark_sink(target) if growth else None
+    if sink is None:
+        return []
     effect = "fails if the file is shorter now" if growth < 0 else "does not see the new footer"
-    log = f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file"
-    return (
-        []
-        if sink is None
-        else [
-            f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, "
-            f"and {effect}"
-        ]
-    )
+    return [
+        f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file: "
+        f"until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"
+    ]
 
 
 def check_changeable(file: ParquetFile) -> None:
@@ -170,8 +173,8 @@ def choose_columns(file: ParquetFile, names: Iterable[str], *, strict: bool = Tr
     """Return the columns with these names, in the schema's order; none without names. Raises the
     errors of `ParquetFile.find_columns`."""
     column_names = as_names(names)
-    chosen = {
-        column.index: column
-        for column in (file.find_columns(column_names, strict=strict) if column_names else ())
-    }
+    if not column_names:
+        return []
+    columns = file.find_columns(column_names, strict=strict)
+    chosen = {column.index: column for column in columns}
     return [chosen[index] for index in sorted(chosen)]
