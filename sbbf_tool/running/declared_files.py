@@ -71,31 +71,29 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
     if selection.table is not None or not isinstance(selection.names, tuple):
         return selection
     tables = _tables_below(selection.names, declarations)
+    if not tables:
+        return selection
     live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
-    return (
-        Selection(selection.names, DeclaredPaths(selection.where, live=live), selection.file)
-        if live
-        else selection
-    )
+    where = DeclaredPaths(selection.where, live=live)
+    return Selection(selection.names, where, selection.file)
 
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
     bases = folders_of(names)
-    declared = dict.fromkeys(
-        _name_of(declaration, path) for declaration in declarations for path in declaration.paths
-    )
-    places = {
-        name: f"{(name if is_url(name) else os.path.abspath(name)).rstrip('/')}/"
-        for name in declared
-        if not is_table_name(name)
-    }
-    below = [
-        name
-        for name, place in places.items()
-        if any(place.startswith(base) and place != base for base in bases)
-    ]
-    return [table for name in below if (table := find_table(name)) is not None]
+    declared: dict[str, None] = {}
+    for declaration in declarations:
+        for path in declaration.paths:
+            declared[_name_of(declaration, path)] = None
+    tables = []
+    for name in declared:
+        if is_table_name(name):
+            continue
+        path = name if is_url(name) else os.path.abspath(name)
+        place = path.rstrip("/") + "/"
+        if any(place.startswith(base) and place != base for base in bases):
+            tables.append(find_table(name))
+    return [table for table in tables if table is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,50 +125,48 @@ def select_declared_files(
         )
     requested_names = tuple(map(os.fsdecode, as_iterable(names)))
     is_complete = not requested_names
-    paths, tables = [], []
+    # As for other commands, a table is the only PATH.
+    may_be_table = is_complete or (len(requested_names) == 1 and not as_files)
+    paths = []
+    tables = []
     for name in requested_names or _declared_names(filters):
-        # As for other commands, a table is the only PATH.
-        table = (
-            find_table(name)
-            if is_complete or (len(requested_names) == 1 and not as_files)
-            else None
-        )
-        if table is None:
-            if (
-                not is_complete
-                and not is_url(name)
-                and not re.search(WILDCARD, name)
-                and not os.path.lexists(name)
-            ):
-                raise MissingError("no such file", file=name)
-            if not is_complete or not os.path.isdir(name) or has_files(name):
-                paths.append(name)
-            continue
-        of_table = declare_for_table(filters, name)
-        if of_table:
-            tables.append(
-                DeclaredFiles(
-                    Selection(name, DeclaredPaths(where, of_table), table=table), of_table
-                )
-            )
+        table = find_table(name) if may_be_table else None
+        if table is not None:
+            tables += _declare_table(table, name, filters, where)
+        elif not is_complete:
+            _ensure_there(name)
+            paths.append(name)
+        elif not os.path.isdir(name) or has_files(name):
+            paths.append(name)
     # A table below a PATH is changed by its own commit.
     inner = [] if is_complete or as_files else _tables_below(paths, filters)
     for table in inner:
-        of_table = declare_for_table(filters, table.name)
-        tables.append(
-            DeclaredFiles(
-                Selection(table.name, DeclaredPaths(where, of_table), table=table), of_table
-            )
-        )
+        tables += _declare_table(table, table.name, filters, where)
     of_files = DeclaredPaths(where, filters, {f"{table.location}/": frozenset() for table in inner})
     selections = [DeclaredFiles(Selection(paths, of_files), filters)] if paths else []
-    if not selections and not tables:
-        raise (
-            no_declared_file()
-            if is_complete
-            else no_declared_file("no filters are declared for these names")
-        )
-    return selections + tables
+    if selections or tables:
+        return selections + tables
+    if is_complete:
+        raise no_declared_file()
+    raise no_declared_file("no filters are declared for these names")
+
+
+def _declare_table(
+    table: Table, name: str, filters: Iterable[FilterSpec], where: PathPredicate | None
+) -> list[DeclaredFiles]:
+    """Return the files of the table with this name; none if no declaration is for it."""
+    of_table = declare_for_table(filters, name)
+    if not of_table:
+        return []
+    selection = Selection(name, DeclaredPaths(where, of_table), table=table)
+    return [DeclaredFiles(selection, of_table)]
+
+
+def _ensure_there(name: str) -> None:
+    """Raise MissingError for a local path that does not exist, and is no glob."""
+    if is_url(name) or re.search(WILDCARD, name) or os.path.lexists(name):
+        return
+    raise MissingError("no such file", file=name)
 
 
 def no_declared_file(reason: str = "no declared file is there") -> UsageError:
@@ -183,9 +179,8 @@ def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
     folder that it starts from."""
     parts = tuple(parts)
     tables = {part.selection.table.name for part in parts if part.selection.table is not None}
-    for declaration in next(
-        (part.declarations for part in parts if part.selection.table is None), ()
-    ):
+    of_files = [part.declarations for part in parts if part.selection.table is None]
+    for declaration in of_files[0] if of_files else ():
         for path in declaration.paths:
             if declaration.where is None and _name_of(declaration, path) not in tables:
                 yield path, declaration.folder

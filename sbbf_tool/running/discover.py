@@ -58,14 +58,19 @@ def discover(
                 continue
             elif reason := _why_skipped(entry, links):
                 yield ListedFile(entry.path, skipped=reason)
-            elif listed is None or (path := absolute(entry.path)) not in listed:
-                if listed is not None:
+            elif listed is None:
+                yield _list_entry(entry)
+            else:
+                path = absolute(entry.path)
+                if path not in listed:
                     listed.add(path)
-                yield (
-                    list_file(entry.path)
-                    if entry.bytes is None
-                    else ListedFile(entry.path, entry.bytes, etag=entry.etag)
-                )
+                    yield _list_entry(entry)
+
+
+def _list_entry(entry: Entry) -> ListedFile:
+    if entry.bytes is None:
+        return list_file(entry.path)
+    return ListedFile(entry.path, entry.bytes, etag=entry.etag)
 
 
 def folders_of(names: Iterable[str]) -> list[str]:
@@ -75,22 +80,18 @@ def folders_of(names: Iterable[str]) -> list[str]:
 
 def _overlap(names: Iterable[str]) -> bool:
     """Return whether a file may have several of these names; other listings need not be kept."""
-    return any(
-        inner.startswith(outer)
-        for outer, inner in pairwise(sorted(folders_of(map(os.fsdecode, names))))
-    )
+    folders = sorted(folders_of(map(os.fsdecode, names)))
+    return any(inner.startswith(outer) for outer, inner in pairwise(folders))
 
 
 def _why_skipped(entry: Entry, links: bool) -> str | None:
     if entry.is_hudi_log:
         return HUDI_LOG
-    return (
-        UNFINISHED
-        if entry.is_unfinished
-        else OTHER_NAME
-        if links and entry.has_other_name
-        else None
-    )
+    if entry.is_unfinished:
+        return UNFINISHED
+    if links and entry.has_other_name:
+        return OTHER_NAME
+    return None
 
 
 def list_file(path: str) -> ListedFile:
@@ -118,12 +119,11 @@ def stat_file(path: str) -> ListedFile:
     try:
         size_and_tag = size_and_etag(path)
     except SbbfError:
-        size_and_tag = None
-    return (
-        ListedFile(path)
-        if size_and_tag is None
-        else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
-    )
+        return ListedFile(path)
+    if size_and_tag is None:
+        return ListedFile(path)
+    size, etag = size_and_tag
+    return ListedFile(path, size, etag=etag)
 
 
 def skip(file: ListedFile) -> Row[Any]:
@@ -146,7 +146,8 @@ def pack(
         weight = cost(unit) + OPENING_COST
         if task and (task_bytes + weight > task_cost or len(task) >= most):
             yield task
-            task, task_bytes = [], 0
+            task = []
+            task_bytes = 0
         task.append(unit)
         task_bytes += weight
     if task:

@@ -104,15 +104,11 @@ class LocalRunner:
         for file in files:
             first.append(file)
             size += _cost(file, work)
-            if len(first) > _FILES_WITHOUT_PROCESSES or (
-                size > TASK_COST and len(first) > 1 and len(first) >= self.workers
-            ):
+            gives_each_a_task = size > TASK_COST and len(first) >= max(2, self.workers)
+            if len(first) > _FILES_WITHOUT_PROCESSES or gives_each_a_task:
                 break
-        if (
-            len(first) == 1
-            or self.workers == 1
-            or (len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST)
-        ):
+        are_few_and_small = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
+        if len(first) == 1 or self.workers == 1 or are_few_and_small:
             paths = (file.path for file in chain(first, files))
             return map(partial(work, jobs=self.workers, progress=self._advance), paths)
         # If there are fewer files than workers, the other workers are threads that process the
@@ -198,14 +194,9 @@ def _by_processes(
                     yield from rows_of_first()
                 paths = [file.path for file in files_of_task]
                 table_files = work.table_files and work.table_files.only(paths)
-                ahead.append(
-                    processes.submit(
-                        Task(
-                            paths,
-                            partial(_rows, context, table_files, all_jobs if is_large else jobs),
-                        )
-                    )
-                )
+                jobs_of_task = all_jobs if is_large else jobs
+                task = Task(paths, partial(_rows, context, table_files, jobs_of_task))
+                ahead.append(processes.submit(task))
                 if is_large:
                     yield from rows_of_first()
             while ahead:
@@ -225,22 +216,33 @@ def _rows(
     interrupted."""
     from sbbf_tool.running.processes import InterruptError
 
-    work, rows = context.value.of_table(table_files), list[Row[Report]]()
+    work = context.value.of_table(table_files)
     carry = partial(work, jobs=jobs)
+    edit = work.given.edit
+    rows: list[Row[Report]] = []
     # An append, or a file alone, must stop at once if it is interrupted.
-    overlaps = work.given.edit is not None and not work.given.edit.append and len(paths) > 1
+    overlaps = edit is not None and not edit.append and len(paths) > 1
     with suppress(InterruptError):
-        rows.extend(
-            map_in_order(carry, paths, lambda path: MOST_BYTES // _CHANGES_AHEAD, 1, rows)
-            if overlaps
-            else map(carry, paths)
-        )
-    # After an interrupt, one row may be there twice. Other exceptions may contain values that
-    # cannot be pickled; the row has the reason.
-    return [
-        row if isinstance(row.error, SbbfError) else replace(row, error=None)
-        for row in {row.path: row for row in rows}.values()
-    ]
+        if overlaps:
+            rows.extend(map_in_order(carry, paths, _memory_of_change, 1, rows))
+        else:
+            rows.extend(map(carry, paths))
+    # After an interrupt, one row may be there twice.
+    rows_by_path = {row.path: row for row in rows}
+    return list(map(_without_unexpected, rows_by_path.values()))
+
+
+def _memory_of_change(path: str) -> int:
+    """Return the memory by which only a few files of a task are changed at the same time."""
+    return MOST_BYTES // _CHANGES_AHEAD
+
+
+def _without_unexpected(row: Row[Report]) -> Row[Report]:
+    """Drop an exception that is none of this package: it may contain values that cannot be pickled;
+    the row has the reason."""
+    if row.error is None or isinstance(row.error, SbbfError):
+        return row
+    return replace(row, error=None)
 
 
 def _build_lost_row(path: str) -> Row[Any]:
@@ -293,9 +295,10 @@ def map_in_order(
         with stoppable() as stop:
             for unit in units:
                 size = memory_of(unit)
-                while ahead and (
-                    len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES
-                ):
+                while ahead:
+                    has_room = size + _open_memory(ahead) <= MOST_BYTES
+                    if has_room and len(ahead) < _MOST_AHEAD:
+                        break
                     yield from first_answer()
                 ahead.append((pool.submit(call, unit), size))
                 while ahead and ahead[0][0].done():

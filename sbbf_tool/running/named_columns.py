@@ -25,10 +25,10 @@ def is_not_applicable(row: Row[Any]) -> bool:
 
 def lacks_columns(row: Row[Any]) -> bool:
     """Return whether the file has none of the columns that the command names."""
+    if is_not_applicable(row):
+        return True
     columns = _named_columns(row)
-    return is_not_applicable(row) or (
-        bool(columns) and all(column.type is None for column in columns)
-    )
+    return bool(columns) and all(column.type is None for column in columns)
 
 
 def reason_of(row: Row[Any]) -> str:
@@ -62,37 +62,42 @@ class NamedColumns:
             else:
                 reasons = self._missing[column.name]
                 reason = column.reason or ""
-                reasons[
-                    reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"
-                ] += 1
+                if reason not in reasons and len(reasons) >= _MOST_REASONS:
+                    reason = "other"
+                reasons[reason] += 1
 
     def unknown(self, excluded: int = 0) -> Iterator[str]:
         """Yield the error for each column that certainly no file has. Files that an index has
         excluded may have them."""
-        for name in self._names if not excluded else ():
+        if excluded:
+            return
+        for name in self._names:
             if self._missing[name] and not self._types[name] and not self._uncounted:
                 yield self._missing[name].most_common(1)[0][0]
 
     def describe(self) -> Iterator[str]:
         """Yield lines about each column that only some files have, or that has several types."""
         for name in self._names:
-            types, reasons = self._types[name], self._missing[name]
-            if len(types) + bool(reasons) <= (0 if self._uncounted and not types else 1):
+            types = self._types[name]
+            reasons = self._missing[name]
+            may_be_in_others = self._uncounted and not types
+            if len(types) + bool(reasons) <= (0 if may_be_in_others else 1):
                 continue
-            counts = (*types.most_common(), ("missing", reasons.total()))
-            yield f"column {name}: " + ", ".join(
-                f"{kind} in {format_count(files, 'file')}" for kind, files in counts if files
-            )
-            near = reasons.most_common(0 if types else 3)
-            yield from (
-                f"{format_count(files, 'file')}: {reason}"
-                for reason, files in near
-                if "did you mean" in reason
-            )
+            counts = types.most_common()
+            if reasons:
+                counts.append(("missing", reasons.total()))
+            parts = [f"{kind} in {format_count(files, 'file')}" for kind, files in counts]
+            yield f"column {name}: {', '.join(parts)}"
+            if types:
+                continue
+            for reason, files in reasons.most_common(3):
+                if "did you mean" in reason:
+                    yield f"{format_count(files, 'file')}: {reason}"
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the counts for the summary document."""
-        return [
-            {"name": name, "types": dict(self._types[name]), "missing": self._missing[name].total()}
-            for name in self._names
-        ]
+        documents = []
+        for name in self._names:
+            missing = self._missing[name].total()
+            documents.append({"name": name, "types": dict(self._types[name]), "missing": missing})
+        return documents

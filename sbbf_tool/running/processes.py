@@ -111,12 +111,9 @@ class Processes:
         self._stop()
         for task in tasks:
             future = task.future
-            if (
-                future is not None
-                and future.done()
-                and not future.cancelled()
-                and future.exception() is None
-            ):
+            if future is None or not future.done() or future.cancelled():
+                continue
+            if future.exception() is None:
                 yield from future.result()
 
     def _interrupt(self) -> None:
@@ -151,14 +148,12 @@ class Processes:
     def _new_pool(self, workers: int) -> ProcessPoolExecutor:
         # A forked process need not import modules again, but forking is safe only on Linux.
         forks = sys.platform == "linux"
+        value = None if self._context is None else self._context.value
         return ProcessPoolExecutor(
             workers,
             mp_context=get_context("fork" if forks else None),
             initializer=_begin,
-            initargs=(
-                self._alive if forks else None,
-                pickle.dumps(self._context and self._context.value),
-            ),
+            initargs=(self._alive if forks else None, pickle.dumps(value)),
         )
 
     def _stop(self) -> None:

@@ -25,7 +25,8 @@ class RunProgress:
         """Whether the work reads the data of the files, so that their bytes measure it."""
         self.total = total
         """Number of files and bytes of the run, once all are listed."""
-        self.files_done, self.bytes_done = files_done, bytes_done
+        self.files_done = files_done
+        self.bytes_done = bytes_done
         self.step = step
         """What is done to the file that this process works on; empty if that is unknown."""
         self.step_bytes_done = self.step_bytes = 0
@@ -34,15 +35,16 @@ class RunProgress:
         self._open_bytes: deque[int] = deque()
         """The sizes of the files that are listed and not done. Rows come in the order of the
         files."""
-        self._listing = 0, 0
+        self._listing = (0, 0)
         """Number of files that are listed, and their bytes."""
 
     def count(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
         """Yield the files, and remember their sizes; after the last one, `total` is known."""
         for file in files:
             count, num_bytes = self._listing
-            self._open_bytes.append(file.bytes or 0)
-            self._listing = count + 1, num_bytes + (file.bytes or 0)
+            file_bytes = file.bytes or 0
+            self._open_bytes.append(file_bytes)
+            self._listing = (count + 1, num_bytes + file_bytes)
             yield file
         self.total = self._listing
 
@@ -60,19 +62,23 @@ class RunProgress:
                 return
             if file.skipped is None:
                 count += 1
-                num_bytes += (file.bytes or 0) if count > files_before else 0
+                if count > files_before:
+                    num_bytes += file.bytes or 0
         if self.total is None:
-            self.total = max(count, files_before), num_bytes
+            self.total = (max(count, files_before), num_bytes)
 
     def finish_file(self) -> None:
         """Count one more file as done."""
         self.files_done += 1
-        self.bytes_done += self._open_bytes.popleft() if self._open_bytes else 0
-        self.step, self.step_bytes_done, self.step_bytes = "", 0, 0
+        if self._open_bytes:
+            self.bytes_done += self._open_bytes.popleft()
+        self.advance("", 0, 0)
 
     def advance(self, step: str, done: int, total: int) -> None:
         """Set how many bytes of a file are processed; the `Progress` of a verb on one file."""
-        self.step, self.step_bytes_done, self.step_bytes = step, done, total
+        self.step = step
+        self.step_bytes_done = done
+        self.step_bytes = total
 
     @property
     def open_bytes(self) -> int:

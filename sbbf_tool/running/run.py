@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
@@ -144,12 +144,10 @@ def run(
     """
     if not isinstance(verb, Verb):
         raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
-    if (edit is None) == verb.changes:
-        raise UsageError(
-            f"{verb.name} changes files: give edit"
-            if verb.changes
-            else f"{verb.name} changes no file: leave out edit"
-        )
+    if verb.changes and edit is None:
+        raise UsageError(f"{verb.name} changes files: give edit")
+    if edit is not None and not verb.changes:
+        raise UsageError(f"{verb.name} changes no file: leave out edit")
     if errors != "raise" and not verb.changes:
         raise UsageError("errors is for verbs that change files: a row has the error of its file")
     if errors not in ("raise", "return"):
@@ -160,39 +158,16 @@ def run(
         raise UsageError(f"a state holds no outcomes of {verb.name}")
     if all_versions and verb.changes:
         raise UsageError("all_versions is for verbs that change no file")
-    items = as_iterable(paths)
-    names = (
-        items
-        if isinstance(items, Iterator) and not verb.combines
-        else tuple(map(os.fsdecode, items))
-    )
-    index, table, change = None, None, None
-    if isinstance(names, tuple):
-        index = find_index(names[0]) if len(names) == 1 else None
-        names = names if index is None else index.paths
-        if (
-            len(names) > 1
-            and (name := next((name for name in names if is_index(name) or is_table(name)), None))
-            is not None
-        ):
-            raise UsageError("a table, or an index, is the only path of a run", file=name)
-        table = find_table(names[0]) if len(names) == 1 else None
-    predicate = None if where is None else Predicate(where)
-    selection = Selection(names, predicate, table=table, all_versions=all_versions, index=index)
-    if table is not None:
-        verb = verb.of_table(table.name)
-    elif specs := verb.table_specs():
-        selection = leave_out_old_files(selection, specs)
+    selection = _select(as_iterable(paths), where, verb, all_versions)
+    if selection.table is not None:
+        verb = verb.of_table(selection.table.name)
+    else:
+        specs = verb.table_specs()
+        if specs:
+            selection = leave_out_old_files(selection, specs)
+    change = None
     if edit is not None:
-        limit = PageLimit.of(
-            edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs
-        )
-        roots = (
-            folders_of(selection.names)
-            if edit.is_in_folder and isinstance(selection.names, tuple)
-            else ()
-        )
-        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit, roots=roots)
+        edit = _complete_edit(edit, selection, keys, max_page_bytes, jobs)
         change = _begin_change(verb, selection, edit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     runner: Runner = LocalRunner(jobs) if on is None else on
@@ -206,24 +181,57 @@ def run(
     return rows.summary
 
 
+def _select(
+    paths: Iterable[str | os.PathLike[str]], where: str | None, verb: Verb[Any], all_versions: bool
+) -> Selection:
+    """Return the files of a run. Raises UsageError if a table or an index is one of several
+    paths."""
+    predicate = None if where is None else Predicate(where)
+    if isinstance(paths, Iterator) and not verb.combines:
+        return Selection(paths, predicate, all_versions=all_versions)
+    names = tuple(map(os.fsdecode, paths))
+    index = find_index(names[0]) if len(names) == 1 else None
+    if index is not None:
+        names = index.paths
+    table = None
+    if len(names) == 1:
+        table = find_table(names[0])
+    elif len(names) > 1:
+        for name in names:
+            if is_index(name) or is_table(name):
+                raise UsageError("a table, or an index, is the only path of a run", file=name)
+    return Selection(names, predicate, table=table, all_versions=all_versions, index=index)
+
+
+def _complete_edit(
+    edit: Edit,
+    selection: Selection,
+    keys: KeysLike,
+    max_page_bytes: MaxPageBytes,
+    jobs: int | None,
+) -> Edit:
+    """Return the edit with the keys and the limit of the run, if it has any, and the folders below
+    which new files keep their names."""
+    if max_page_bytes is None:
+        max_page_bytes = edit.limit.max_page_bytes
+    if keys is None:
+        keys = edit.keys
+    roots: Sequence[str] = ()
+    if edit.is_in_folder and isinstance(selection.names, tuple):
+        roots = folders_of(selection.names)
+    return replace(edit, keys=keys, limit=PageLimit.of(max_page_bytes, jobs), roots=roots)
+
+
 def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableChange | None:
     """Return the change of the table; None for files, which `edit` must be able to change."""
-    table, names, columns = selection.table, selection.names, verb.changed_columns()
-    if table is not None:
-        return table.begin(
-            Change(f"{verb.operation} BLOOM FILTERS", columns),
-            selection.where,
-            edit,
-            may_lack_columns=not columns,
-        )
-    ensure_one_way(
-        edit.output, edit.in_place, edit.dry_run, names if isinstance(names, tuple) else ()
-    )
-    if (
-        edit.output is not None
-        and not edit.is_in_folder
-        and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0]))
-    ):
+    columns = verb.changed_columns()
+    if selection.table is not None:
+        change = Change(f"{verb.operation} BLOOM FILTERS", columns)
+        return selection.table.begin(change, selection.where, edit, may_lack_columns=not columns)
+    names = selection.names if isinstance(selection.names, tuple) else ()
+    ensure_one_way(edit.output, edit.in_place, edit.dry_run, names)
+    is_single = len(names) == 1 and find_single_file(names[0])
+    if edit.output is not None and not edit.is_in_folder and not is_single:
         raise UsageError(
             "an output is for one file",
             hint="name a folder, with / at its end, or change many in place",
@@ -262,9 +270,11 @@ class Rows(Generic[Report]):
     @property
     def summary(self) -> Summary:
         """What the run did so far; complete when all rows were taken, or the block has ended."""
-        change = self._change
-        done = ((), ()) if change is None else (tuple(change.commits), tuple(change.vanished))
-        return Summary(dict(self._counts), tuple(self._errors), *done)
+        counts = dict(self._counts)
+        errors = tuple(self._errors)
+        if self._change is None:
+            return Summary(counts, errors)
+        return Summary(counts, errors, tuple(self._change.commits), tuple(self._change.vanished))
 
     def __iter__(self) -> Iterator[Row[Report]]:
         return self._rows
@@ -285,9 +295,11 @@ class Rows(Generic[Report]):
         self, work: Work[Report], selection: Selection, runner: Runner, carry: Any
     ) -> Generator[Row[Report], None, None]:
         with runner:
-            for row in (
-                carry(selection, work) if self._change is None else self._change.rows(carry, work)
-            ):
+            if self._change is None:
+                rows = carry(selection, work)
+            else:
+                rows = self._change.rows(carry, work)
+            for row in rows:
                 self._counts[row.status] += 1
                 self._columns.add(row)
                 if row.status in (REFUSED, FAILED) and len(self._errors) < _MOST_ERRORS:
@@ -319,11 +331,9 @@ def advise(
     """
     from sbbf_tool.verbs.advise import Advise, advise_open
 
-    verb, inputs, key_set = (
-        Advise(queries, fpp, engine_names, all_types, emit),
-        list(as_iterable(names)),
-        Keys.of(keys),
-    )
+    verb = Advise(queries, fpp, engine_names, all_types, emit)
+    inputs = list(as_iterable(names))
+    key_set = Keys.of(keys)
     paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]
     if filesystem is not None or len(paths) < len(inputs):
         return advise_open(verb, inputs, filesystem, Given(key_set, max_page_bytes), jobs)

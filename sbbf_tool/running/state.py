@@ -110,38 +110,41 @@ class State:
 
     def record(self, row: StateRow) -> None:
         """Save a row, which replaces the one of the same file and command."""
-        if self.writes:
-            text = row.report or ""
-            report = (
-                zlib.compress(text.encode(), 1) if 0 < len(text) <= _MOST_REPORT_BYTES else None
-            )
-            self._execute(
-                f"INSERT OR REPLACE INTO outcomes VALUES ({', '.join('?' * len(_TYPES))})",
-                *row[:-1],
-                report,
-            )
-            self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", row.path)
+        if not self.writes:
+            return
+        text = row.report or ""
+        report = None
+        if 0 < len(text) <= _MOST_REPORT_BYTES:
+            report = zlib.compress(text.encode(), 1)
+        places = ", ".join("?" * len(_TYPES))
+        self._execute(f"INSERT OR REPLACE INTO outcomes VALUES ({places})", *row[:-1], report)
+        self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", row.path)
 
     def forget(self, command: str, folders: Iterable[str]) -> None:
         """Drop the rows of this command whose files are below these folders, but were not listed:
         the files no longer exist."""
-        for folder in folders if self.writes else ():
+        if not self.writes:
+            return
+        condition = (
+            "command = ? AND path >= ? AND path < ? AND path NOT IN (SELECT path FROM temp.listed)"
+        )
+        for folder in folders:
+            name = folder.rstrip("/")
             # "0" follows "/".
-            start, end = f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0"
-            condition = (
-                "command = ? AND path >= ? AND path < ? AND path NOT IN (SELECT path "
-                "FROM temp.listed)"
+            self._execute(
+                f"DELETE FROM outcomes WHERE {condition}", command, f"{name}/", f"{name}0"
             )
-            self._execute(f"DELETE FROM outcomes WHERE {condition}", command, start, end)
 
     def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a statement; without any after an error, which is a warning: a run
         does not fail for its cache."""
+        if time.monotonic() < self._paused_until:
+            return []
         try:
-            database = (
-                None if time.monotonic() < self._paused_until else self._database or self._open()
-            )
-            return [] if database is None else database.execute(statement, values).fetchall()
+            database = self._database or self._open()
+            if database is None:
+                return []
+            return database.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             self._handle(error)
             return []
@@ -152,9 +155,8 @@ class State:
             self._set_aside(error)
         else:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            self._warn(
-                f"{self.path}: the state cannot be {'saved' if self.writes else 'read'}: {error}"
-            )
+            use = "saved" if self.writes else "read"
+            self._warn(f"{self.path}: the state cannot be {use}: {error}")
 
     def _warn(self, warning: str) -> None:
         if warning not in self.warnings:

@@ -116,13 +116,9 @@ class Work(Generic[Report]):
         self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None
     ) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
-        files = AllFiles(
-            tuple(selection.names),
-            self.given,
-            jobs,
-            self.on(selection).file,
-            is_table=selection.table is not None,
-        )
+        names = tuple(selection.names)
+        open_by = self.on(selection).file
+        files = AllFiles(names, self.given, jobs, open_by, is_table=selection.table is not None)
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
@@ -132,36 +128,36 @@ class Work(Generic[Report]):
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""
         started = time.monotonic()
-        file, verb = self.file(path), self.verb
+        file = self.file(path)
+        verb = self.verb
         name = os.fspath(file)
         error: Exception
-        report: Report | None
+        report: Report | None = None
         try:
             if not path:
                 raise UsageError("the path is null or empty", hint="leave such rows out")
-            if (reason := verb.skips(file)) is not None:
+            reason = verb.skips(file)
+            if reason is not None:
                 return Row(name, SKIPPED, reason)
             report = verb.carry(file, self.given, jobs, progress)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
-            if (
-                isinstance(failed, MissingError)
-                and isinstance(file, TableFile)
-                and not file.is_live
-            ):
+            if isinstance(failed, MissingError) and _has_left_table(file):
                 return Row(name, SKIPPED, VANISHED)
-            error, report = failed, verb.failed(file, failed)
+            error = failed
+            report = verb.failed(file, failed)
         except Exception as unexpected:
-            if (interrupt := interrupt_of(unexpected)) is not None:
+            interrupt = interrupt_of(unexpected)
+            if interrupt is not None:
                 raise interrupt from None
-            error, report = unexpected, None
+            error = unexpected
+            report = None
         else:
             exit_code = RefusedError.exit_code if status == REFUSED else 0
             return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
-        return Row(
-            path=name, seconds=time.monotonic() - started, report=report, error=error, **fields
-        )
+        seconds = time.monotonic() - started
+        return Row(path=name, seconds=seconds, report=report, error=error, **fields)
 
 
 class Runner(Protocol):
@@ -221,8 +217,13 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 
+def _has_left_table(file: FileName) -> bool:
+    """Return whether a file is one of a table's earlier versions, which the table may delete."""
+    return isinstance(file, TableFile) and not file.is_live
+
+
 def _is_unfit(path: FileName, error: SbbfError) -> bool:
-    return isinstance(path, TableFile) and (
-        isinstance(error, NoColumnError)
-        or (isinstance(error, LockedError) and path.run is not None)
-    )
+    if not isinstance(path, TableFile):
+        return False
+    is_locked_in_commit = isinstance(error, LockedError) and path.run is not None
+    return isinstance(error, NoColumnError) or is_locked_in_commit
