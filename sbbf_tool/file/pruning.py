@@ -25,9 +25,10 @@ from sbbf_tool.file.filter_answers import (
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_short
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
-from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
+from sbbf_tool.parquet.statistics import Bounds, bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import RowGroupAnswer
 
 if TYPE_CHECKING:
@@ -141,7 +142,13 @@ def call_or_note(
         return BulkAnswer(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
 
 
-def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Candidates:
+BoundsOf = Callable[[Footer, int, Column], Bounds | None]
+"""A function that returns the bounds of a chunk by which values are excluded."""
+
+
+def by_statistics(
+    file: ParquetFile, row_group: int, question: Question, bounds_of: BoundsOf = bounds
+) -> Candidates:
     """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are
     answered alone."""
     column = question.column
@@ -149,14 +156,18 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Cand
         return question.candidates(answer=CANNOT_SAY, reason=reason)
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
         return Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
-    limits = bounds(file.footer, row_group, column)
+    limits = bounds_of(file.footer, row_group, column)
     if limits is None:
         return question.candidates(answer=CANNOT_SAY, reason="it has no reliable min and max")
     return question.candidates(limits)
 
 
 def _answer_special(
-    file: ParquetFile, row_group: int, question: Question, literal: Literal
+    file: ParquetFile,
+    row_group: int,
+    question: Question,
+    literal: Literal,
+    bounds_of: BoundsOf = bounds,
 ) -> RowGroupAnswer:
     """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be
     compared with."""
@@ -167,7 +178,8 @@ def _answer_special(
         return RowGroupAnswer(row_group, *_of_null(file, row_group, column))
     if meta.has_only_nulls:
         return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
-    limits, plain = bounds(file.footer, row_group, column), BOOLEAN_FORMS.get(literal.text.lower())
+    limits = bounds_of(file.footer, row_group, column)
+    plain = BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
         return RowGroupAnswer(
             row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT
@@ -229,17 +241,17 @@ def by_dictionary(
 
 
 def answers_by_statistics(
-    file: ParquetFile, row_group: int, question: Question
+    file: ParquetFile, row_group: int, question: Question, bounds_of: BoundsOf = bounds
 ) -> list[RowGroupAnswer]:
-    """Return what statistics say of each value."""
-    candidates = by_statistics(file, row_group, question)
+    """Return what statistics say of each value, by the bounds of the format or of an engine."""
+    candidates = by_statistics(file, row_group, question, bounds_of)
     inside, outside = (
         RowGroupAnswer(row_group, candidates.answer, candidates.reason),
         RowGroupAnswer(row_group, ABSENT, candidates.reason),
     )
     answers = [inside if question.is_in(candidates, at) else outside for at in range(len(question))]
     for at, literal in question.verdicts:
-        answers[at] = _answer_special(file, row_group, question, literal)
+        answers[at] = _answer_special(file, row_group, question, literal, bounds_of)
     return answers
 
 

@@ -100,6 +100,17 @@ NO_ROW_LOST = "no row is lost"
 _RELIABLE_FOR_BYTES = r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
 
 
+NEWER, NEWER_UNORDERED = "newer", "newer_unordered"
+"""Bounds in `min_value` and `max_value`, in a footer with the column's order and without."""
+OLDER, OLDER_ORDERED = "older", "older_ordered"
+"""Bounds in `min` and `max` alone, in a footer without the column's order and with it."""
+OLDER_EQUAL, OLDER_CROSSED = "older_equal", "older_crossed"
+"""Bounds in `min` and `max` alone that are equal, and those whose minimum is above the maximum."""
+OLDER_REUSED = "older_reused"
+"""Equal bounds of bytes in `min` and `max` alone, by a writer that may have stated its last value as
+both."""
+
+
 class Bounds(NamedTuple):
     """Keys that compare in the same order as the values of the column; all keys of a column have
     the same type."""
@@ -122,12 +133,49 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
+def bounds_by_form(footer: Footer, row_group: int, column: Column) -> dict[str, Bounds]:
+    """Return the bounds of a chunk as its footer states them, reliable or not, by their form.
+
+    Readers differ in the forms that they trust. Newer bounds that contradict each other have no
+    form.
+    """
+    meta = footer.chunk(row_group, column.index)
+    if meta is None or meta.statistics is None:
+        return {}
+    statistics = meta.statistics
+    has_order = _has_order(footer, column)
+    forms = {}
+    newer = _keys_of(column, statistics.min_value, statistics.max_value)
+    if newer is not None and newer.low <= newer.high:
+        forms[NEWER if has_order else NEWER_UNORDERED] = newer
+    has_newer = statistics.min_value is not None or statistics.max_value is not None
+    older = _keys_of(column, statistics.min, statistics.max)
+    if older is not None and not has_newer:
+        is_reliable = _is_reliable_for(footer, column)
+        forms[_form_of_older(older, has_order=has_order, is_reliable=is_reliable)] = older
+    return forms
+
+
+def _form_of_older(older: Bounds, *, has_order: bool, is_reliable: bool) -> str:
+    if has_order:
+        return OLDER_ORDERED
+    if older.low == older.high:
+        return OLDER_EQUAL if is_reliable else OLDER_REUSED
+    return OLDER if older.low < older.high else OLDER_CROSSED
+
+
+def _keys_of(column: Column, low: bytes | None, high: bytes | None) -> Bounds | None:
+    low_key = key_of(column, low)
+    high_key = key_of(column, high)
+    return None if low_key is None or high_key is None else Bounds(low_key, high_key)
+
+
 class StatisticsCheck:
     """A comparison of a chunk's values, run by run, with the bounds and the `null_count` that the
     footer states.
 
-    The older `min` and `max` are used if the newer fields are missing, as DuckDB does, except those
-    of unsigned integers.
+    The older `min` and `max` are used if the newer fields are missing, and both without regard to
+    the column's order: DuckDB and DataFusion prune by them on every type.
     """
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
@@ -138,13 +186,12 @@ class StatisticsCheck:
             statistics.min_value is not None or statistics.max_value is not None
         )
         self._names = ("min_value", "max_value") if self._has_newer else ("min", "max")
-        is_comparable = has_extremes(column) and (
-            _has_order(footer, column) if self._has_newer else order_of(column) != UNSIGNED
-        )
-        self._low, self._high = (
-            key_of(column, getattr(statistics, name, None)) if is_comparable else None
-            for name in self._names
-        )
+        self._low: Any = None
+        self._high: Any = None
+        if has_extremes(column):
+            self._low, self._high = (
+                key_of(column, getattr(statistics, name, None)) for name in self._names
+            )
         self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
@@ -226,9 +273,14 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
     )
     if not is_signed and statistics.min != statistics.max:
         return None
+    return (statistics.min, statistics.max) if _is_reliable_for(footer, column) else None
+
+
+def _is_reliable_for(footer: Footer, column: Column) -> bool:
+    """Return whether the writer of a file is known not to reuse buffers of bytes, or the column
+    holds no bytes."""
     is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-    is_reliable = not is_bytes or re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by))
-    return (statistics.min, statistics.max) if is_reliable else None
+    return not is_bytes or bool(re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by)))
 
 
 def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:

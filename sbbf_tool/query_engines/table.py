@@ -18,6 +18,7 @@ from sbbf_tool.query_engines.runs import ReleaseRun, describe_predicates, read_r
 from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
 from sbbf_tool.reports.engines import (
     ColumnFamily,
+    EngineBounds,
     EngineReport,
     EnginesReport,
     EngineVerdict,
@@ -82,7 +83,9 @@ def _read_engine(
 ) -> EngineReport:
     """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain
     one."""
-    facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
+    facts = {key: _freeze(value) for key, value in row.items() if key not in ("row", "bounds")}
+    if "bounds" in row:
+        facts["bounds"] = _read_bounds(row["bounds"], families)
     if runs:
         run_facts = _facts_of_runs(runs)
         if conflicts := facts.keys() & run_facts.keys():
@@ -111,6 +114,18 @@ def _read_engine(
     ):
         raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
     return report
+
+
+def _read_bounds(row: Mapping[str, Sequence[str]], families: Sequence[str]) -> EngineBounds:
+    """Read the families of each form of bounds, which are those of the patterns except those of
+    patterns that begin with `!`. Forms may be listed together, with commas between them."""
+    by_form: dict[str, tuple[str, ...]] = {}
+    for forms, patterns in row.items():
+        excluded = _expand_patterns([name[1:] for name in patterns if name[0] == "!"], families)
+        included = _expand_patterns([name for name in patterns if name[0] != "!"], families)
+        for form in forms.split(", "):
+            by_form[form] = tuple(name for name in included if name not in excluded)
+    return EngineBounds(**by_form)
 
 
 def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
+from sbbf_tool.parquet.statistics import Bounds, bounds, bounds_by_form
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PLACES, UNUSED, USED
 
 if TYPE_CHECKING:
@@ -120,6 +121,20 @@ def _count_needed_bytes(digits: int) -> int:
     digits."""
     largest: int = 10**digits - 1
     return largest.bit_length() // 8 + 1
+
+
+def trusted_bounds(
+    engine: EngineReport, footer: Footer, row_group: int, column: Column
+) -> Bounds | None:
+    """Return the bounds of a chunk that the engine compares with values, right or wrong; None if it
+    compares none."""
+    if engine.bounds is None:
+        return bounds(footer, row_group, column)
+    family = find_family(column).id
+    for form, stated in bounds_by_form(footer, row_group, column).items():
+        if family in getattr(engine.bounds, form):
+            return stated
+    return None
 
 
 def classify_place(column: Column) -> str:

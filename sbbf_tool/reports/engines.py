@@ -88,6 +88,27 @@ class TestedRelease(Frozen):
     """Day of the run, YYYY-MM-DD."""
 
 
+class EngineBounds(Frozen):
+    """The families of columns whose min and max a query engine compares with values, by the form in
+    which a footer states them; each form was run."""
+
+    newer: tuple[str, ...] = ()
+    """`min_value` and `max_value`, in a footer that states the order of the column."""
+    newer_unordered: tuple[str, ...] = ()
+    """The same in a footer without the order."""
+    older: tuple[str, ...] = ()
+    """`min` and `max` alone, in a footer without the order."""
+    older_ordered: tuple[str, ...] = ()
+    """The same in a footer with the order."""
+    older_equal: tuple[str, ...] = ()
+    """The same, if both are equal."""
+    older_reused: tuple[str, ...] = ()
+    """The same, if both are equal, and the writer may have stated its last value as both
+    (PARQUET-251)."""
+    older_crossed: tuple[str, ...] = ()
+    """The same, if the minimum is above the maximum: the row group is always skipped."""
+
+
 class EngineReport(Frozen):
     """A query engine: facts about all columns, and one verdict per family of columns, in the order
     of the table."""
@@ -128,6 +149,9 @@ class EngineReport(Frozen):
     metrics: str | None = None
     """Where the engine reports skipped row groups."""
     caution: str | None = None
+    bounds: EngineBounds | None = None
+    """The bounds that it compares; None if that was not run: then it is assumed to compare those
+    that the format declares reliable."""
     releases: tuple[TestedRelease, ...] = ()
     """The releases that were run, from the oldest on; empty if none was."""
 

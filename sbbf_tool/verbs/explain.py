@@ -2,8 +2,8 @@
 for a value, and in which engines.
 
 Engines query these three in that order and stop at the first `absent`. The table of `engines` lists
-which engines query a dictionary, and which query a filter on a column of this type; all engines are
-assumed to compare min and max.
+which engines compare which min and max, which query a dictionary, and which query a filter on a
+column of this type. An engine may trust a min and max that the format does not, and lose rows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,14 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
+from sbbf_tool.parquet.statistics import Bounds, bounds
 from sbbf_tool.query_engines.terms import HARM, LOSES_ROWS, UNUSED, USED
-from sbbf_tool.query_engines.verdicts import as_engines, engines_of, list_verdicts
+from sbbf_tool.query_engines.verdicts import (
+    as_engines,
+    engines_of,
+    list_verdicts,
+    trusted_bounds,
+)
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.rows import NamedColumn
@@ -191,7 +197,7 @@ class Explain(ReadingVerb[ExplainReport]):
         )
         unreadable: list[str] = []
         prunings = [
-            _explain_row_group(file, number, question, verdicts_of, unreadable)
+            _explain_row_group(file, number, question, engines, verdicts_of, unreadable)
             for number in range(file.footer.num_row_groups)
         ]
         row_groups = tuple(pruning.row_group for pruning in prunings)
@@ -264,18 +270,41 @@ def _explain_missing(
     )
 
 
+class _Means(NamedTuple):
+    """What the three means say of the values of a query."""
+
+    statistics: RowGroupAnswer
+    dictionary: RowGroupAnswer | None
+    filter: RowGroupAnswer
+
+    @property
+    def filter_reason(self) -> str | None:
+        if self.filter.is_absent and self.dictionary and self.dictionary.answer == MAYBE:
+            return WRONG_FILTER
+        return self.filter.reason
+
+
+class _View(NamedTuple):
+    """One row group as one engine sees it."""
+
+    means: _Means
+    """With the min and max that this engine trusts."""
+    verdict: EngineVerdict
+    """On the row group's filter or, without a filter, on one that could be added."""
+    has_filter: bool
+
+
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
-    verdicts: tuple[EngineVerdict, ...]
-    """Verdict of each engine on this row group's filter or, without a filter, on one that could be
-    added."""
-    has_filter: bool
+    views: tuple[_View, ...]
+    """One for each engine."""
 
 
 def _explain_row_group(
     file: ParquetFile,
     number: int,
     question: Question,
+    engines: Sequence[EngineReport],
     verdicts_of: Callable[..., tuple[EngineVerdict, ...]],
     unreadable: list[str],
 ) -> _Pruning:
@@ -283,37 +312,31 @@ def _explain_row_group(
     reason, to `unreadable`."""
     column = question.column
     candidates = question.candidates()
-    dictionary_answer = call_or_note(
+    by_entries = call_or_note(
         unreadable, "dictionary", by_dictionary, file, number, question, candidates
     )
-    filter_answer = call_or_note(
-        unreadable, "filter", by_filter, file, number, question, candidates
-    )
-    remaining: Sequence[int] = range(len(question))
+    dictionary_answers = None if by_entries is None else answers_by(question, number, by_entries)
+    by_bits = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates)
+    filter_answers = answers_by(question, number, by_bits)
 
-    def merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
-        """Merge the answers for the values that the means before this one leave; if this one leaves
-        none, the next one gets all."""
-        nonlocal remaining
-        merged = _merge([answers[at] for at in remaining])
-        remaining = [at for at in remaining if not answers[at].is_absent] or range(len(question))
-        return merged
+    def find_means(trusted: Bounds | None) -> _Means:
+        statistics = answers_by_statistics(file, number, question, lambda *_: trusted)
+        return _merge_means(statistics, dictionary_answers, filter_answers)
 
-    statistics = merge(answers_by_statistics(file, number, question))
-    dictionary = None
-    if dictionary_answer is not None:
-        dictionary = merge(answers_by(question, number, dictionary_answer))
-    answer = merge(answers_by(question, number, filter_answer))
-    filter_reason = answer.reason
-    if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE:
-        filter_reason = WRONG_FILTER
+    means = find_means(bounds(file.footer, number, column))
     stored, has_filter = _find_filter(file, number, column)
     if stored is None:
         verdicts = verdicts_of(bitset_bytes=None, has_length=True)
     else:
         has_length = stored.place.length is not None
         verdicts = verdicts_of(bitset_bytes=stored.header.num_bytes, has_length=has_length)
+    means_by_bounds = cache(find_means)
+    views = []
+    for engine, verdict in zip(engines, verdicts, strict=True):
+        trusted = trusted_bounds(engine, file.footer, number, column)
+        views.append(_View(means_by_bounds(trusted), verdict, has_filter))
     min_value, max_value = format_bounds(file, number, column) or (None, None)
+    dictionary = means.dictionary
     explanation = RowGroupExplanation(
         row_group=number,
         rows=file.footer.num_rows(number) or 0,
@@ -321,14 +344,37 @@ def _explain_row_group(
         column_bytes=file.footer.chunk_meta(number, column.index).bytes,
         min_value=min_value,
         max_value=max_value,
-        statistics=statistics.answer,
-        statistics_reason=statistics.reason,
+        statistics=means.statistics.answer,
+        statistics_reason=means.statistics.reason,
         dictionary=None if dictionary is None else dictionary.answer,
         dictionary_reason=None if dictionary is None else dictionary.reason,
-        filter=answer.answer,
-        filter_reason=filter_reason,
+        filter=means.filter.answer,
+        filter_reason=means.filter_reason,
     )
-    return _Pruning(explanation, verdicts, has_filter)
+    return _Pruning(explanation, tuple(views))
+
+
+def _merge_means(
+    statistics: Sequence[RowGroupAnswer],
+    dictionary: Sequence[RowGroupAnswer] | None,
+    filters: Sequence[RowGroupAnswer],
+) -> _Means:
+    """Merge the answers of each means for the values that the means before it leave; if these leave
+    none, it gets all."""
+    remaining = list(range(len(statistics)))
+    merged_statistics = _merge(statistics)
+    remaining = _list_remaining(statistics, remaining)
+    merged_dictionary = None
+    if dictionary is not None:
+        merged_dictionary = _merge([dictionary[at] for at in remaining])
+        remaining = _list_remaining(dictionary, remaining)
+    return _Means(merged_statistics, merged_dictionary, _merge([filters[at] for at in remaining]))
+
+
+def _list_remaining(answers: Sequence[RowGroupAnswer], remaining: Sequence[int]) -> list[int]:
+    """List the values that the answers leave of those that remained; all if they leave none."""
+    left = [at for at in remaining if not answers[at].is_absent]
+    return left or list(range(len(answers)))
 
 
 def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
@@ -367,14 +413,14 @@ def _explain_engines(
     # Most engines take the same steps.
     count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in prunings]))
     for at, (engine, verdict) in enumerate(zip(engines, column_verdicts, strict=True)):
-        pairs = [(pruning, pruning.verdicts[at]) for pruning in prunings]
-        yield _explain_engine(engine, verdict, pairs, count_steps, is_comparable)
+        views = [pruning.views[at] for pruning in prunings]
+        yield _explain_engine(engine, verdict, views, count_steps, is_comparable)
 
 
 def _explain_engine(
     engine: EngineReport,
     column_verdict: EngineVerdict,
-    pairs: Sequence[tuple[_Pruning, EngineVerdict]],
+    views: Sequence[_View],
     count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
     is_comparable: bool,
 ) -> EngineExplanation:
@@ -382,17 +428,17 @@ def _explain_engine(
     does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     steps = tuple(
-        _choose_step(pruning, verdict, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
-        for pruning, verdict in pairs
+        _choose_step(view, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
+        for view in views
     )
     harm = None
     if HARM in steps:
-        harm, _ = _harm_of(engine, *pairs[steps.index(HARM)])
+        harm, _ = _harm_of(engine, views[steps.index(HARM)])
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
         steps=steps,
-        explanation=_explain_steps(engine, column_verdict, pairs, steps),
+        explanation=_explain_steps(engine, column_verdict, views, steps),
         harm=harm,
         **count_steps(steps),
     )
@@ -421,51 +467,47 @@ def _count_steps(
     }
 
 
-def _choose_step(
-    pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: bool, is_comparable: bool
-) -> str:
+def _choose_step(view: _View, *, uses_dictionary: bool, is_comparable: bool) -> str:
     """Return what the engine does with a row group. It is read for a value that the column cannot
     store: the conversion is unknown."""
-    row_group = pruning.row_group
-    if row_group.statistics == ABSENT:
+    means, verdict = view.means, view.verdict
+    if means.statistics.is_absent:
         return STATISTICS
     if not is_comparable:
         return READ
-    if uses_dictionary and row_group.dictionary is not None:
-        return DICTIONARY if row_group.dictionary == ABSENT else READ
-    if pruning.has_filter and verdict.verdict == HARM:
+    if uses_dictionary and means.dictionary is not None:
+        return DICTIONARY if means.dictionary.is_absent else READ
+    if view.has_filter and verdict.verdict == HARM:
         return HARM
-    if not pruning.has_filter or verdict.verdict != USED:
+    if not view.has_filter or verdict.verdict != USED:
         return READ
-    if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER):
+    if means.filter_reason in (WRONG_FILTER, EMPTY_FILTER):
         return HARM
-    return FILTER if row_group.filter == ABSENT else READ
+    return FILTER if means.filter.is_absent else READ
 
 
-def _harm_of(
-    engine: EngineReport, pruning: _Pruning, verdict: EngineVerdict
-) -> tuple[str | None, str]:
+def _harm_of(engine: EngineReport, view: _View) -> tuple[str | None, str]:
     """Return the effect of a filter that harms the query, and its explanation."""
-    if verdict.verdict == HARM:
-        return verdict.effect, verdict.sentence.removeprefix(f"{engine.name}: ")
-    return LOSES_ROWS, pruning.row_group.filter_reason or ""
+    if view.verdict.verdict == HARM:
+        return view.verdict.effect, view.verdict.sentence.removeprefix(f"{engine.name}: ")
+    return LOSES_ROWS, view.means.filter_reason or ""
 
 
 def _explain_steps(
     engine: EngineReport,
     column_verdict: EngineVerdict,
-    pairs: Sequence[tuple[_Pruning, EngineVerdict]],
+    views: Sequence[_View],
     steps: Sequence[str],
 ) -> str:
     """Explain the harm if there is any, otherwise how the engine uses the first filter or, without
     filters, a filter on this type."""
     if HARM in steps:
-        return _harm_of(engine, *pairs[steps.index(HARM)])[1]
+        return _harm_of(engine, views[steps.index(HARM)])[1]
     if FILTER in steps:
-        return pairs[steps.index(FILTER)][1].explanation
+        return views[steps.index(FILTER)].verdict.explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary is queried first, and its answer is exact."
-    for pruning, verdict in pairs:
-        if pruning.has_filter:
-            return verdict.explanation
+    for view in views:
+        if view.has_filter:
+            return view.verdict.explanation
     return column_verdict.explanation

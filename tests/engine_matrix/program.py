@@ -84,7 +84,11 @@ def start_duckdb() -> _Engine:
     return _SqlEngine(query_engines.DuckDB(), duckdb.__version__)
 
 
-def start_spark() -> _Engine:
+class _SparkWithBounds(query_engines.Spark):
+    disabled = ()
+
+
+def start_spark(kind: type[query_engines.Spark] = query_engines.Spark) -> _Engine:
     import pyspark
     from pyspark.sql import SparkSession
 
@@ -103,7 +107,7 @@ def start_spark() -> _Engine:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    engine = _SqlEngine(query_engines.Spark(session), pyspark.__version__)
+    engine = _SqlEngine(kind(session), pyspark.__version__)
     engine.null_safe = "{column} <=> {literal}"
     return engine
 
@@ -212,6 +216,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "duckdb": start_duckdb,
     "datafusion": lambda: _SqlEngine(query_engines.DataFusion(), version("datafusion")),
     "spark": start_spark,
+    "spark-with-bounds": lambda: start_spark(_SparkWithBounds),
     "clickhouse": start_clickhouse,
     "hyparquet": Hyparquet,
     "polars": Polars,

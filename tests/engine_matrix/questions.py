@@ -45,7 +45,7 @@ STORED, ABSENT = "stored", "absent"
 WITH, WITHOUT = "with filters", "without filters"
 _UNORDERED = ("int96", "interval", "geometry", "geography", "boolean")
 """Types without an order, and so without minimum and maximum."""
-_NUMBER = Kind("number", "INT64", lambda n: struct.pack("<q", n))
+NUMBER = Kind("number", "INT64", lambda n: struct.pack("<q", n))
 
 
 def _decimal(name: str, physical: str, width: int, precision: int, scale: int = 2) -> Kind:
@@ -135,7 +135,7 @@ def _make_questions_of_kind(kind: Kind, folder: Path) -> Iterator[Question]:
         for role, plains in operands:
             matching = [n for n, plain in enumerate(stored) if plain in plains]
             for filters in (WITH, WITHOUT):
-                texts = [_format(kind, plain) for plain in plains]
+                texts = [format_value(kind, plain) for plain in plains]
                 path = str(files[role, filters])
                 yield Question(
                     kind.name,
@@ -159,7 +159,7 @@ def _values(kind: Kind) -> tuple[list[list[bytes]], list[bytes]]:
     absent = [kind.value(n) for n in range(4 * ROWS - 1, 0, -2)]
     if kind.name in _UNORDERED:
         return groups, absent
-    order = partial(_order_of, kind)
+    order = partial(order_of_value, kind)
     least, most = (
         max(min(map(order, values)) for values in groups),
         min(max(map(order, values)) for values in groups),
@@ -167,7 +167,7 @@ def _values(kind: Kind) -> tuple[list[list[bytes]], list[bytes]]:
     return groups, [plain for plain in absent if least < order(plain) < most]
 
 
-def _order_of(kind: Kind, plain: bytes) -> Any:
+def order_of_value(kind: Kind, plain: bytes) -> Any:
     """Return the value as one that compares in the order of the type."""
     if kind.precision is not None and kind.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return int.from_bytes(plain, "big", signed=True)
@@ -178,7 +178,7 @@ def _order_of(kind: Kind, plain: bytes) -> Any:
     return plain
 
 
-def _format(kind: Kind, plain: bytes) -> str:
+def format_value(kind: Kind, plain: bytes) -> str:
     """Return a value as text: bytes as hexadecimal digits, and numbers exactly."""
     if kind is BOOLEAN:
         return ("false", "true")[plain[0]]
@@ -188,11 +188,11 @@ def _format(kind: Kind, plain: bytes) -> str:
 
 
 def _build_file(kind: Kind, groups: Sequence[Sequence[bytes]], *, has_filters: bool) -> bytes:
-    schema = [build_root(2), _NUMBER.element("n", REQUIRED), kind.element()]
+    schema = [build_root(2), NUMBER.element("n", REQUIRED), kind.element()]
     row_groups, filters = [], {}
     for number, values in enumerate(groups):
         numbers = [
-            Cell(_NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))
+            Cell(NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))
         ]
         row_groups.append([numbers, [Cell(plain) for plain in values]])
         # parquet-java writes filters for BOOLEAN columns, and inserts no value.
@@ -205,7 +205,7 @@ def _build_file(kind: Kind, groups: Sequence[Sequence[bytes]], *, has_filters: b
 
     def add_range(metadata: FileMetaData) -> None:
         for group, values in zip(metadata.row_groups, groups, strict=True):
-            least, *_, most = sorted(values, key=partial(_order_of, kind))
+            least, *_, most = sorted(values, key=partial(order_of_value, kind))
             statistics = group.columns[1].meta_data.statistics
             statistics.min_value, statistics.max_value = least, most
 

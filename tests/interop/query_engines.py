@@ -222,6 +222,8 @@ class Spark(Engine):
 
     name = "spark"
     dialect = SparkDialect()
+    disabled: tuple[str, ...] = ("stats", "dictionary", "columnindex")
+    """What prunes beside filters, and is turned off."""
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__()
@@ -234,7 +236,7 @@ class Spark(Engine):
         """The file's schema is read once."""
         if path not in self._frames:
             reader = self._session.read
-            for means in ("stats", "dictionary", "columnindex"):
+            for means in self.disabled:
                 reader = reader.option(f"parquet.filter.{means}.enabled", False)
             self._frames[path] = reader.parquet(str(path))
         self._frames[path].createOrReplaceTempView("t")
@@ -329,14 +331,26 @@ class Polars:
             for name in question.path[1:]:
                 column = column.struct.field(name)
             is_old = [int(number) for number in pl.__version__.split(".")[:2]] < [1, 30]
-            # An item of the series would lose nanoseconds.
-            condition = (
-                column.is_in(values if is_old else values.implode())
-                if question.many
-                else column == pl.lit(values)
-            )
+            if question.many:
+                condition = column.is_in(values if is_old else values.implode())
+            else:
+                # Only a literal that is no series prunes by bounds.
+                kind = pl.scan_parquet(path).select(column).collect_schema().dtypes()[0]
+                condition = column == (pl.lit(values) if is_old else _polars_literal(values, kind))
             frames.append(pl.scan_parquet(path).filter(condition).select("n"))
         return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
+
+
+def _polars_literal(values: Any, kind: Any) -> Any:
+    """Return the one value of a series as a literal of the column's type: text where Polars reads
+    text and pyarrow bytes, and times as their number of units, because Python's have no
+    nanoseconds."""
+    import polars as pl
+
+    if kind == pl.String:
+        values = values.cast(kind)
+    item = values.to_physical() if values.dtype.is_temporal() else values
+    return pl.lit(item.item(), dtype=values.dtype)
 
 
 AnyEngine = Engine | PyArrow | Polars

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from engine_matrix import run_file
+from engine_matrix.bounds import UNBOUNDED, judge_bounds, make_bounds_questions
 from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import judge, put_questions
 from engine_matrix.questions import (
@@ -25,6 +26,8 @@ from engine_matrix.questions import (
 )
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.statistics import bounds_by_form
 from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
 from sbbf_tool.query_engines.table import parse_table, read_families
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, LOSES_ROWS, UNUSED, USED
@@ -99,6 +102,40 @@ class TestCommittedRuns:
         runs = [run for of_engine in read_runs().values() for run in of_engine]
         run_file.write_runs(tmp_path / "runs.toml", digest_of(questions), runs)
         assert (tmp_path / "runs.toml").read_text() == run_file.RUNS.read_text()
+
+
+class TestBounds:
+    """The table states which min and max an engine compares as the installed engine does."""
+
+    @pytest.mark.engines
+    @each("engine", FAST[:1], heavy=FAST[1:])
+    def test_an_installed_engine_trusts_the_bounds_of_its_table(self, engine, tmp_path):
+        pytest.importorskip(RUNNABLE[engine].module if engine in RUNNABLE else engine)
+        check_bounds(engine, engine, tmp_path)
+
+    @pytest.mark.engines
+    @pytest.mark.nightly(minutes=5)
+    def test_spark_trusts_the_bounds_of_its_table(self, tmp_path):
+        pytest.importorskip("pyspark")
+        check_bounds("spark", "spark-with-bounds", tmp_path)
+
+    def test_files_show_each_form_of_bounds(self, tmp_path):
+        """The questions are about the forms that the package distinguishes."""
+        for question in make_bounds_questions(tmp_path):
+            with ParquetFile.open(question.file) as file:
+                forms = set(bounds_by_form(file.footer, 0, file.footer.columns[1]))
+            expected = {question.filters} - {UNBOUNDED}
+            assert forms <= expected or question.kind == "boolean", question
+
+
+def check_bounds(engine: str, program: str, folder: Path) -> None:
+    questions = make_bounds_questions(folder)
+    _, answers = put_questions(program, Path(sys.executable), questions, folder)
+    stated = find_release(engine).bounds
+    assert stated is not None
+    for form, trust in judge_bounds(questions, answers).items():
+        assert len(trust.compared) > 8
+        assert trust.compared.intersection(getattr(stated, form)) == trust.trusted, form
 
 
 def check_installed(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> None:

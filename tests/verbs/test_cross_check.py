@@ -131,6 +131,15 @@ COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
             "max": (1500).to_bytes(8, "little"),
         },
     ),
+    "older-uint32": (
+        pa.array([1, 5], pa.uint32()),
+        {
+            "min_value": None,
+            "max_value": None,
+            "min": (2).to_bytes(4, "little"),
+            "max": (9).to_bytes(4, "little"),
+        },
+    ),
     "older-in-signed-order": (
         pa.array(["a", "k", "é"]),
         {"min_value": None, "max_value": None, "min": "é".encode(), "max": b"k"},

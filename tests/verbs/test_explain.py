@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, explain
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.query_engines.verdicts import list_verdicts
 from support.advised import write
+from support.corpus_edits import edit_footer
 from support.samples import places
+from support.tables import each
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +71,45 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
     pq.write_table(pa.table({"v": column}), tmp_path / "v.parquet")
     (row,) = explain(tmp_path / "v.parquet", "v", value).row_groups
     assert row.statistics == answers
+
+
+@each(
+    "values, minimum, skipping",
+    [
+        (pa.array([1, 5]), 2, {"duckdb", "datafusion", "pyarrow", "spark", "trino"}),
+        (pa.array([1, 5], pa.uint32()), 2, {"duckdb", "datafusion"}),
+        (pa.array(["a", "c"]), b"b", {"duckdb", "datafusion"}),
+        (
+            pa.array([decimal.Decimal(1), decimal.Decimal(5)], pa.decimal128(25, 2)),
+            (200).to_bytes(11, "big"),
+            {"duckdb", "datafusion", "pyarrow"},
+        ),
+    ],
+)
+def test_the_statistics_of_older_writers_skip_what_each_engine_trusts(
+    tmp_path: Path, values: pa.Array, minimum: int | bytes, skipping: set[str]
+) -> None:
+    """A stored value is outside of the older bounds: engines that trust them lose its row."""
+    path = tmp_path / "older.parquet"
+    pq.write_table(pa.table({"v": values}), path, use_dictionary=False, store_schema=False)
+
+    def state_older(metadata: FileMetaData) -> None:
+        statistics = metadata.row_groups[0].columns[0].meta_data.statistics
+        low = minimum
+        if isinstance(low, int):
+            low = low.to_bytes(len(statistics.min_value), "little")
+        statistics.min, statistics.max = low, statistics.max_value
+        statistics.min_value = statistics.max_value = None
+        metadata.column_orders = None
+        metadata.created_by = "parquet-mr version 1.8.2 (build 0)"
+
+    edit_footer(path, state_older)
+    names = ("duckdb", "datafusion", "pyarrow", "spark", "trino", "polars", "clickhouse")
+    report = explain(path, "v", values[0].as_py(), engine_names=names)
+    assert {engine.engine for engine in report.engines if engine.skipped_by_statistics} == skipping
+    assert {row.statistics for row in report.row_groups} == {
+        "absent" if "trino" in skipping else "cannot say"
+    }
 
 
 def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filter_excludes(
