@@ -10,15 +10,19 @@ PyIceberg is an optional dependency, and is imported with the first table of a c
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool import log
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg.metadata import (
     MAIN,
     MAX_METADATA,
     parse_metadata,
+    read_clock,
     unsupported_version,
 )
 from sbbf_tool.extensions.tables.iceberg.source import (
@@ -37,6 +41,10 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _BLOCK = 1 << 20
+_LONGEST_WAIT, _CLOCK_STEP = 60.0, 0.5
+"""Seconds to wait for a clock that is behind, and between two looks at it: it may be set
+meanwhile."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".\s]+')
 _TABLE = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))+")
 _SPARK_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -168,10 +176,14 @@ class CatalogSource(MetadataSource):
             )
 
     def _commits_on_server(self) -> bool:
-        from pyiceberg.catalog.rest import RestCatalog
         from pyiceberg.table.snapshots import Snapshot
 
-        return isinstance(self._catalog, RestCatalog) and "first_row_id" in Snapshot.model_fields
+        return self._is_rest() and "first_row_id" in Snapshot.model_fields
+
+    def _is_rest(self) -> bool:
+        from pyiceberg.catalog.rest import RestCatalog
+
+        return isinstance(self._catalog, RestCatalog)
 
     def commit(
         self,
@@ -189,6 +201,8 @@ class CatalogSource(MetadataSource):
         )
 
         assert isinstance(state, CatalogState)
+        if snapshot is None and not self._is_rest():
+            _wait_for_clock(state, self.name)
         try:
             self._catalog.commit_table(state.table, *_requests(state, snapshot, properties))
         except CommitFailedException as error:
@@ -214,6 +228,34 @@ class CatalogSource(MetadataSource):
             f"CALL {_quote(self._catalog_name)}.system.rollback_to_snapshot('{table}', "
             f"{snapshot_id})"
         )
+
+
+def _wait_for_clock(state: TableState, name: str) -> None:
+    """Wait until the clock is after each time in the metadata: a commit without a snapshot states
+    PyIceberg's own time. Raises RefusedError if that would take too long."""
+    latest = state.metadata.latest_ms
+    seconds = (latest + 1 - read_clock()) / 1000
+    if seconds <= 0:
+        return
+    if seconds > _LONGEST_WAIT:
+        raise RefusedError(
+            f"the clock of this machine says {_format_time(read_clock())}, and the last change of "
+            f"the table was at {_format_time(latest)}: readers refuse a table whose time goes back",
+            file=name,
+            hint="correct the clock, or try again after that time",
+        )
+    log.info("waiting %.1f seconds for the clock to pass the last change of %s", seconds, name)
+    while read_clock() <= latest:
+        time.sleep(min(seconds, _CLOCK_STEP))
+
+
+def _format_time(milliseconds: int) -> str:
+    """Format a time as ISO 8601 in UTC; one beyond the year 9999 as its number of milliseconds."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds:,} ms after 1970"
+    return moment.isoformat(sep=" ", timespec="milliseconds")
 
 
 def _quote(name: str) -> str:

@@ -44,13 +44,13 @@ class NewSnapshot(Frozen):
 
     @classmethod
     def after(cls, metadata: TableMetadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
-        """Return the numbers after those of the metadata; time does not go back, whatever the clock
-        says."""
+        """Return the numbers after those of the metadata; time goes forward, whatever the clock
+        says: PyIceberg replaces a time of the last update that stays the same."""
         sequence_number = metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0
         return cls(
             snapshot_id,
             sequence_number,
-            max(now_ms, metadata.last_updated_ms),
+            metadata.time_after(now_ms),
             metadata.format_version,
         )
 

@@ -58,6 +58,9 @@ class TableMetadata(Frozen):
     location: str
     last_sequence_number: int
     last_updated_ms: int
+    latest_ms: int
+    """The latest time that it states anywhere, in milliseconds since 1970: readers refuse metadata
+    whose last update is before that of a snapshot or of earlier metadata."""
     schema: Mapping[str, Any]
     schema_id: int | None
     specs: Mapping[int, tuple[PartitionField, ...]]
@@ -73,6 +76,16 @@ class TableMetadata(Frozen):
         none."""
         references: Mapping[str, Any] = self.tree.get("refs") or {}
         return references.get(MAIN) or {}
+
+    def time_after(self, now_ms: int) -> int:
+        """Return the time of the next commit: now, or just after the latest time if the clock is
+        behind it."""
+        return max(now_ms, self.latest_ms + 1)
+
+
+def read_clock() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def parse_metadata(data: bytes) -> TableMetadata:
@@ -92,8 +105,6 @@ def parse_metadata(data: bytes) -> TableMetadata:
     uuid = optional(tree, "table-uuid", str)
     if uuid is not None and not _UUID.fullmatch(uuid):
         raise UnreadableError(f"table-uuid {uuid!r:.60} is not a UUID")
-    for name in ("snapshot-log", "metadata-log"):
-        _objects(tree, name)  # a commit appends to them
     snapshots = {
         snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))
     }
@@ -105,6 +116,7 @@ def parse_metadata(data: bytes) -> TableMetadata:
         location=required(tree, "location", str).rstrip("/"),
         last_sequence_number=_number(tree, "last-sequence-number") or 0,
         last_updated_ms=_number(tree, "last-updated-ms") or 0,
+        latest_ms=_find_latest_ms(tree),
         schema=schema,
         schema_id=schema_id,
         specs=_parse_specs(tree),
@@ -135,7 +147,7 @@ def build_metadata(
     """
     tree = dict(before.tree)
     if snapshot is None:
-        tree["last-updated-ms"] = max(time.time_ns() // 1_000_000, before.last_updated_ms)
+        tree["last-updated-ms"] = before.time_after(read_clock())
     else:
         number, at = snapshot["snapshot-id"], snapshot["timestamp-ms"]
         tree["last-updated-ms"] = at
@@ -178,6 +190,14 @@ def _number(record: Mapping[str, Any], name: str) -> int | None:
     if value is not None and not -1 <= value <= _LARGEST_ID:
         raise UnreadableError(f"{name} must not be {value}")
     return value
+
+
+def _find_latest_ms(tree: Mapping[str, Any]) -> int:
+    latest = _number(tree, "last-updated-ms") or 0
+    for name in ("snapshots", "snapshot-log", "metadata-log"):
+        for entry in _objects(tree, name):
+            latest = max(latest, _number(entry, "timestamp-ms") or 0)
+    return latest
 
 
 def _objects(record: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -33,6 +32,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import (
 )
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
+from sbbf_tool.extensions.tables.iceberg.metadata import read_clock
 from sbbf_tool.extensions.tables.iceberg.scan import find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, leaves
 from sbbf_tool.extensions.tables.iceberg.source import (
@@ -156,9 +156,7 @@ class Publication:
         if snapshot is None or header is None or not copies:
             version = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
             return Commit(version, 0, vanished, attempt)
-        new = NewSnapshot.after(
-            metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000
-        )
+        new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), read_clock())
         commit = Commit(
             f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,30 @@ def to_hadoop(table: PyTable, version: int = 1) -> Path:
     (metadata / f"v{version}.metadata.json").write_bytes(data)
     (metadata / "version-hint.text").write_text(str(version))
     return folder
+
+
+def make_later(table: PyTable, seconds: float) -> int:
+    """Let the metadata of a catalog's table be written by a machine whose clock is ahead; return
+    the latest time that it states, in milliseconds since 1970."""
+    path = Path(table.metadata_location.removeprefix("file://"))
+    tree = json.loads(path.read_text())
+    ahead = round(1000 * seconds)
+    for record in (tree, tree["snapshots"][-1], tree["snapshot-log"][-1]):
+        name = "last-updated-ms" if record is tree else "timestamp-ms"
+        record[name] = time.time_ns() // 1_000_000 + ahead
+    path.write_text(json.dumps(tree))
+    latest: int = tree["snapshot-log"][-1]["timestamp-ms"]
+    return latest
+
+
+def times_of(metadata_file: str) -> tuple[int, int]:
+    """Return the time of the last update in a metadata file, and the latest of all other times but
+    those of its newest snapshot."""
+    tree = json.loads(Path(metadata_file.removeprefix("file://")).read_text())
+    entries = [*tree["metadata-log"], *tree["snapshots"], *tree["snapshot-log"]]
+    times = {entry["timestamp-ms"] for entry in entries}
+    updated: int = tree["last-updated-ms"]
+    return updated, max(times - {updated})
 
 
 def newest_metadata(folder: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,11 +22,13 @@ from extensions.tables.iceberg.iceberg_tables import (
     ids_of,
     make_copies,
     make_copy,
+    make_later,
     newest_metadata,
     open_static,
     open_table,
     rows,
     source_of,
+    times_of,
     to_hadoop,
 )  # fmt: skip
 from sbbf_tool.cli import run
@@ -459,6 +462,39 @@ def test_a_file_that_the_table_has_twice_is_left_out(catalog, table):
     assert {
         file.unchangeable for file in open_table(catalog).live_files() if file.path == path
     } == {"the table has the file twice"}
+
+
+def test_a_snapshot_is_later_than_all_others_where_the_clock_is_behind(catalog, table):
+    """PyIceberg replaces a time of the last update that stays the same by that of its clock."""
+    latest = make_later(table, 600)
+    assert convert(open_table(catalog)).num_files == 2
+    updated, earlier = times_of(catalog.load_table("n.t").metadata_location)
+    assert updated > earlier == latest
+
+
+def test_properties_alone_wait_for_the_clock(catalog, table):
+    latest = make_later(table, 2)
+    open_table(catalog).commit((), Change("SET", properties={"x.y": "z"}))
+    table = catalog.load_table("n.t")
+    updated, _ = times_of(table.metadata_location)
+    assert (table.properties["x.y"], updated > latest) == ("z", True)
+
+
+def test_properties_alone_are_refused_where_the_clock_is_far_behind(catalog, table):
+    before = table.metadata_location
+    make_later(table, 600)
+    with pytest.raises(RefusedError) as caught:
+        open_table(catalog).commit((), Change("SET", properties={"x.y": "z"}))
+    assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", caught.value.message)) == 2
+    assert catalog.load_table("n.t").metadata_location == before
+
+
+def test_the_metadata_of_a_folder_states_a_later_time(catalog, table):
+    latest = make_later(table, 600)
+    folder = to_hadoop(table)
+    open_folder(str(folder)).commit((), Change("SET", properties={"x.y": "z"}))
+    updated, _ = times_of(str(newest_metadata(folder)))
+    assert updated == latest + 1
 
 
 def test_properties_are_set_without_a_snapshot(catalog, table):

@@ -21,10 +21,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from extensions.tables.iceberg.iceberg_tables import ADD, RacingSource, convert, make_copies
+from extensions.tables.iceberg.iceberg_tables import (
+    ADD,
+    RacingSource,
+    convert,
+    make_copies,
+    make_later,
+    open_table,
+    rows,
+    sql_catalog,
+)
 from sbbf_tool import advise, inspect
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
+from sbbf_tool.running.table import Change
 from support.environments import NotInstallableError, install, run
 from support.present import count_present
 
@@ -124,6 +134,10 @@ class JavaIceberg:
             record.setField("name", f"name {number:x}")
             writer.add(record)
         writer.close()
+
+    def parse_metadata(self, location: str) -> Any:
+        io = self._iceberg.hadoop.HadoopFileIO(self.jvm.org.apache.hadoop.conf.Configuration())
+        return self._iceberg.TableMetadataParser.read(io, location)
 
     def load(self, folder: Path) -> Any:
         return self._tables.load(str(folder))
@@ -460,3 +474,16 @@ def test_deleted_rows_are_not_present(java, tmp_path, version):
     assert len(expected) < 300
     assert count_present(folder, range(310)) == expected
     assert count_present(folder, range(310), all_versions=True) == dict.fromkeys(range(300), 1)
+
+
+@pytest.mark.parametrize("properties", [{}, {"a.b": "c"}])
+def test_java_reads_a_table_that_was_changed_where_the_clock_is_behind(java, tmp_path, properties):
+    """Java refuses metadata whose last update is before that of its snapshots."""
+    catalog = sql_catalog(tmp_path)
+    table = catalog.create_table("n.t", schema=rows(0, 1).schema)
+    table.append(rows(0, 100))
+    make_later(table, 600)
+    assert convert(open_table(catalog), Change("ADD", ("id",), properties)).num_files == 1
+    metadata = java.parse_metadata(catalog.load_table("n.t").metadata_location)
+    assert metadata.lastUpdatedMillis() == metadata.currentSnapshot().timestampMillis()
+    catalog.close()
