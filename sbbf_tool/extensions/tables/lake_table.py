@@ -6,12 +6,36 @@ copies, and `table_run` connects both.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from sbbf_tool.running.table import Change, Commit, LiveFile, Table
+from sbbf_tool.storage import places
+
+
+class FolderOfTable:
+    """The folder of a table, in which a link may lead out of it: nothing is written through such a
+    link."""
+
+    def __init__(self, location: str) -> None:
+        self._is_local = not places.is_url(location)
+        self._root = os.path.realpath(location) if self._is_local else location
+        self._targets: dict[str, str | None] = {}
+
+    def find_link_out(self, path: str) -> str | None:
+        """Return the folder outside of the table in which a file whose path is below the table
+        really is; None for a file inside, and for URLs. A file that is a link is inside."""
+        if not self._is_local:
+            return None
+        folder = os.path.dirname(path)
+        if folder not in self._targets:
+            target = os.path.realpath(folder)
+            is_inside = os.path.commonpath((target, self._root)) == self._root
+            self._targets[folder] = None if is_inside else target
+        return self._targets[folder]
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,12 @@ def test_files_that_cannot_be_replaced_have_a_reason(sqlite_lake):
     (sqlite_lake.folder / "orders" / "_delta_log").mkdir(parents=True)
     sqlite_lake.add_file(str(sqlite_lake.folder / "orders" / "a.parquet"))
     sqlite_lake.add_file("../../x.parquet")
+    elsewhere = sqlite_lake.folder / "elsewhere"
+    elsewhere.mkdir()
+    location = Path(DuckLakeTable(sqlite_lake.events).location)
+    location.mkdir(parents=True, exist_ok=True)
+    (location / "lnk").symlink_to(elsewhere)
+    sqlite_lake.add_file("lnk/x.parquet")
     reasons = [file.unchangeable for file in DuckLakeTable(sqlite_lake.events).live_files()]
     assert reasons == [
         "it is encrypted with a key of the catalog",
@@ -326,6 +332,7 @@ def test_files_that_cannot_be_replaced_have_a_reason(sqlite_lake):
         "the catalog names it more than once",
         f"it also belongs to the Delta table {sqlite_lake.folder / 'orders'}",
         "its path leads out of the table's folder",
+        f"a link in its path leads out of the table's folder, to {elsewhere}",
     ]
 
 

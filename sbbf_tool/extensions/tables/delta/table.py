@@ -36,7 +36,7 @@ from sbbf_tool.extensions.tables.delta.actions import (
 )
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
-from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.frozen import replace
 from sbbf_tool.records import optional, required
 from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
@@ -124,7 +124,7 @@ class DeltaTable(LakeTable):
         paths: dict[str, int] = {}
         for path, _ in self._snapshot.files:
             paths[path] = paths.get(path, 0) + 1
-        reasons = _Reasons(self._snapshot)
+        reasons = _Reasons(self._snapshot, self.location)
         partitions: dict[int, Mapping[str, str | None]] = {}
         for (path, _), entry in self._snapshot.files.items():
             if id(entry.partition) not in partitions:
@@ -169,6 +169,12 @@ class DeltaTable(LakeTable):
         self._conditional_put = conditional_put
         with ErrorPlace(self.location):
             self._snapshot.ensure_changeable()
+            target = FolderOfTable(self.location).find_link_out(f"{self._log.path}/")
+            if target is not None:
+                raise RefusedError(
+                    f"_delta_log is a link that leads out of the table's folder, to {target}",
+                    hint="name the table by the folder that has its log",
+                )
             if self.location.startswith(("s3://", "s3a://", "s3n://")) and not conditional_put:
                 raise RefusedError(
                     "on S3, a commit is safe only if all writers of the table create log entries "
@@ -234,7 +240,7 @@ class DeltaTable(LakeTable):
         old_sizes: Mapping[str, int | None],
     ) -> dict[str, tuple[FileEntry, Replacement]]:
         """Return the files that are still live and can be replaced, by their paths."""
-        reasons = _Reasons(newest)
+        reasons = _Reasons(newest, self.location)
         pairs: dict[str, tuple[FileEntry, Replacement]] = {}
         twice: set[str] = set()
         for entry in newest.files.values():
@@ -301,7 +307,9 @@ def _is_true(properties: Mapping[str, str], name: str) -> bool:
 class _Reasons:
     """The reasons why files of a snapshot cannot be replaced."""
 
-    def __init__(self, snapshot: DeltaSnapshot) -> None:
+    def __init__(self, snapshot: DeltaSnapshot, location: str) -> None:
+        self._location = location
+        self._folder = FolderOfTable(location)
         protocol, metadata = snapshot.ensure_complete()
         self._needs_row_ids = "rowTracking" in protocol.writer_features and not _is_true(
             metadata.properties, _SUSPENDED
@@ -312,6 +320,9 @@ class _Reasons:
             return "its path is absolute, as in a shallow clone: the file belongs to another table"
         if leads_out(entry.path):
             return "its path leads out of the table's folder"
+        target = self._folder.find_link_out(locate(self._location, entry.path))
+        if target is not None:
+            return f"a link in its path leads out of the table's folder, to {target}"
         if self._needs_row_ids and not entry.has_row_ids:
             return "it has no row ids, although the table has the feature rowTracking"
         return None

@@ -23,7 +23,7 @@ from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError, UsageErro
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
-from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.file.missing_column import may_be_equal_in_type
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.running.table import Change, Commit, LiveFile
@@ -116,6 +116,7 @@ class DuckLakeTable(LakeTable):
             files = list(rows.files(self._entry, snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
         tables = TableFinder()
+        folder = FolderOfTable(self._entry.folder)
         all_names = {name for names in self._keys.values() for name in names.values()}
         for file in files:
             path = file.path(self._entry.folder)
@@ -123,16 +124,14 @@ class DuckLakeTable(LakeTable):
             partition = {
                 names[index]: value for index, value in values.get(file.id, ()) if index in names
             }
+            reason = _unchangeable(file, folder, path)
+            if reason is None and paths[path] > 1:
+                reason = "the catalog names it more than once"
             yield LiveFile(
                 path,
                 file.bytes,
                 partition,
-                _unchangeable(
-                    file,
-                    "the catalog names it more than once"
-                    if paths[path] > 1
-                    else _owner_of(file, tables),
-                ),
+                reason or _owner_of(file, tables),
                 columns=None
                 if file.mapping_id is None
                 else self._mappings.get(file.mapping_id, ColumnNames()),
@@ -218,14 +217,15 @@ def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
     )
 
 
-def _unchangeable(file: FileRow, reason: str | None) -> str | None:
+def _unchangeable(file: FileRow, folder: FolderOfTable, path: str) -> str | None:
     if file.is_encrypted:
         return "it is encrypted with a key of the catalog"
     if file.format.lower() != "parquet":
         return f"its format is {file.format}, not Parquet"
     if file.is_relative and ".." in file.stored_path.split("/"):
         return "its path leads out of the table's folder"
-    return reason
+    target = folder.find_link_out(path) if file.is_relative else None
+    return target and f"a link in its path leads out of the table's folder, to {target}"
 
 
 def _read_footer_lengths(replacements: Sequence[Replacement]) -> list[int]:
@@ -258,6 +258,7 @@ def _find_rows(
     and snapshots name each file."""
     tables = rows.tables(is_live=False)
     comparable = {_comparable(path) for path in paths}
+    folder = FolderOfTable(table.folder)
     current, uses = {}, Counter[str]()
     for row in rows.files():
         path = _path_in(tables, row)
@@ -267,7 +268,7 @@ def _find_rows(
                 row.table_id == table.id
                 and row.is_live
                 and path in paths
-                and _unchangeable(row, None) is None
+                and _unchangeable(row, folder, path) is None
             ):
                 current[path] = row
     return current, uses

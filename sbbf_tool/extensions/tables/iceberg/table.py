@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -48,7 +48,7 @@ from sbbf_tool.extensions.tables.iceberg.source import (
     open_name,
     parent,
 )
-from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.running.table import Change, Commit, LiveFile, NewFiles, attempts, change_properties
 
@@ -269,6 +269,7 @@ class IcebergTable(LakeTable):
         with ErrorPlace(self._state.location):
             self.name = source.name
             self.location = open_name(metadata.location)
+            self._folder = FolderOfTable(self.location)
             self.version = f"snapshot {metadata.current.id}" if metadata.current else "no snapshot"
             self.properties = metadata.properties
             self.columns = build_column_names(metadata.schema, metadata.properties)
@@ -287,8 +288,10 @@ class IcebergTable(LakeTable):
             (name for name, full_path in self._full_names.items() if full_path == path), column
         )
 
-    def live_files(self) -> Iterable[LiveFile]:
-        return scan.list_live_files(self._state)
+    def live_files(self) -> Iterator[LiveFile]:
+        for file in scan.list_live_files(self._state):
+            reason = file.unchangeable or self._find_link_out(file)
+            yield file._replace(unchangeable=reason)
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
         return scan.list_all_files(self._state)
@@ -298,15 +301,25 @@ class IcebergTable(LakeTable):
 
     def copy_path(self, file: LiveFile, name: str) -> str:
         """Return the path beside the file, or in the table's folder of data if the file is outside
-        the table. A local folder is created."""
-        if is_below(file.path, self.location):
-            return join(parent(file.path), name)
-        with ErrorPlace(self._state.location):
-            folder = open_name(self._state.data_folder)
+        the table, also by a link. A local folder is created."""
+        folder = self._folder_of_copy(file)
         if is_local(folder):
             with suppress(OSError):  # the writer of the copy reports the error
                 os.makedirs(folder, exist_ok=True)
         return join(folder, name)
+
+    def _folder_of_copy(self, file: LiveFile) -> str:
+        if is_below(file.path, self.location) and not self._folder.find_link_out(file.path):
+            return parent(file.path)
+        with ErrorPlace(self._state.location):
+            return open_name(self._state.data_folder)
+
+    def _find_link_out(self, file: LiveFile) -> str | None:
+        """Return that the copy would be written outside of the table through a link in its folder;
+        a folder that a property names may be anywhere."""
+        path = join(self._folder_of_copy(file), "copy")
+        target = self._folder.find_link_out(path) if is_below(path, self.location) else None
+        return target and f"a link in its path leads out of the table's folder, to {target}"
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         return Publication(self._source, replacements, change).run()

@@ -11,6 +11,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
+from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from support.delta_logs import (
@@ -34,6 +35,36 @@ VECTOR = {
     "sizeInBytes": 3,
     "cardinality": 1,
 }
+
+
+def test_nothing_is_written_outside_of_the_table_through_a_link(tmp_path):
+    """A folder of the table that is a link leads out of it; a file that is a link is only read, and
+    its copy is beside it."""
+    folder = tmp_path / "t"
+    elsewhere = tmp_path / "elsewhere"
+    make_table(folder, 3)
+    (elsewhere / "deep").mkdir(parents=True)
+    (folder / "lnk").symlink_to(elsewhere)
+    names = sorted(path.name for path in folder.glob("*.parquet"))
+    for name, place in zip(names, ("lnk", "lnk/deep", ""), strict=True):
+        (folder / name).rename(elsewhere / place.removeprefix("lnk").lstrip("/") / name)
+        if not place:
+            (folder / name).symlink_to(elsewhere / name)
+            continue
+        for version in (folder / "_delta_log").glob("*.json"):
+            text = version.read_text().replace(f'"path":"{name}', f'"path":"{place}/{name}')
+            version.write_text(text)
+    before = sorted(elsewhere.rglob("*"))
+    reasons = [file.unchangeable or "" for file in DeltaTable(str(folder)).live_files()]
+    assert sum("a link in its path leads out" in reason for reason in reasons) == 2
+    assert run(["add-filter", str(folder), "-c", "id", "--in-place"]) == 0
+    assert sorted(elsewhere.rglob("*")) == before
+    assert [path.name for path in folder.glob("sbbf-*.parquet")] != []
+
+    (folder / "_delta_log").rename(elsewhere / "_delta_log")
+    (folder / "_delta_log").symlink_to(elsewhere / "_delta_log")
+    with pytest.raises(RefusedError, match="_delta_log is a link that leads out"):
+        DeltaTable(str(folder)).ensure_changeable()
 
 
 def test_the_actions_of_a_commit(tmp_path):

@@ -423,6 +423,22 @@ def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, tab
     assert ("belongs to a catalog" in out, "sbbf add-filter" in out) == (True, False), out
 
 
+def test_nothing_is_written_outside_of_the_table_through_a_link(catalog, table, tmp_path):
+    folder = Path(table.location().removeprefix("file://"))
+    elsewhere = tmp_path / "elsewhere"
+    (folder / "data").rename(elsewhere)
+    (folder / "data").symlink_to(elsewhere)
+    before = sorted(elsewhere.iterdir())
+    reasons = [file.unchangeable or "" for file in open_table(catalog).live_files()]
+    assert all("a link in its path leads out" in reason for reason in reasons)
+    # A folder that the properties name may be anywhere.
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.data.path": f"file://{tmp_path}/copies"})
+    assert convert(open_table(catalog)).num_files == 2
+    assert sorted(elsewhere.iterdir()) == before
+    assert len(list((tmp_path / "copies").iterdir())) == 2
+
+
 def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_path):
     outside = tmp_path / "outside.parquet"
     pa.parquet.write_table(rows(200, 10).cast(table.schema().as_arrow()), outside)
