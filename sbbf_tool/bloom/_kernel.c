@@ -130,30 +130,43 @@ static PyObject *py_hash_variable(PyObject *self, PyObject *args)
     return hashes;
 }
 
-static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
+/* Return one number of 64 bits per value of a page, which `read` writes: see hash_length_prefixed in _sbbf.h for what it returns. */
+typedef size_t (*read_page)(const uint8_t *page, size_t size, size_t count, uint8_t *numbers, size_t *left);
+
+static PyObject *number_values(PyObject *args, const char *format, read_page read)
 {
     Py_buffer page;
     Py_ssize_t count;
-    PyObject *hashes = NULL;
-    if (!PyArg_ParseTuple(args, "y*O&:hash_length_prefixed", &page, to_size, &count))
+    PyObject *numbers = NULL;
+    if (!PyArg_ParseTuple(args, format, &page, to_size, &count))
         return NULL;
     /* A length takes four bytes. A count that the page cannot hold must not determine how much memory is allocated. */
     if (count < 0 || count > page.len / 4)
         PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
-    else if ((hashes = new_hashes(count))) {
-        uint8_t *out = bytes_of(hashes);
+    else if ((numbers = new_hashes(count))) {
+        uint8_t *out = bytes_of(numbers);
         size_t done, left = 0;
         Py_BEGIN_ALLOW_THREADS
-        done = active->hash_length_prefixed(page.buf, (size_t)page.len, (size_t)count, out, &left);
+        done = read(page.buf, (size_t)page.len, (size_t)count, out, &left);
         Py_END_ALLOW_THREADS
-        hashes = finish(hashes, done, count, "runs past the end of the page");
-        if (hashes && left) {
-            Py_DECREF(hashes);
-            hashes = PyErr_Format(PyExc_ValueError, "the page has %zu bytes after its last value", left);
+        numbers = finish(numbers, done, count, "runs past the end of the page");
+        if (numbers && left) {
+            Py_DECREF(numbers);
+            numbers = PyErr_Format(PyExc_ValueError, "the page has %zu bytes after its last value", left);
         }
     }
     PyBuffer_Release(&page);
-    return hashes;
+    return numbers;
+}
+
+static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
+{
+    return number_values(args, "y*O&:hash_length_prefixed", active->hash_length_prefixed);
+}
+
+static PyObject *py_ends_length_prefixed(PyObject *self, PyObject *args)
+{
+    return number_values(args, "y*O&:ends_length_prefixed", length_prefixed_ends);
 }
 
 /* "O&": the name of an order. */
@@ -398,6 +411,7 @@ static PyMethodDef methods[] = {
     {"hash_fixed", py_hash_fixed, METH_VARARGS, NULL},
     {"hash_variable", py_hash_variable, METH_VARARGS, NULL},
     {"hash_length_prefixed", py_hash_length_prefixed, METH_VARARGS, NULL},
+    {"ends_length_prefixed", py_ends_length_prefixed, METH_VARARGS, NULL},
     {"extremes_fixed", py_extremes_fixed, METH_VARARGS, NULL},
     {"extremes_variable", py_extremes_variable, METH_VARARGS, NULL},
     {"extremes_length_prefixed", py_extremes_length_prefixed, METH_VARARGS, NULL},

@@ -247,6 +247,24 @@ INLINE size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t coun
     return count;
 }
 
+/* Note the byte after each of `count` values that each follow their length, as 64-bit integers; the rest as hash_length_prefixed. */
+static size_t length_prefixed_ends(const uint8_t *page, size_t size, size_t count, uint8_t *ends, size_t *left)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (size - end < 4)
+            return i;
+        size_t length = load_le32(page + end);
+        if (length > size - end - 4)
+            return i;
+        end += 4 + length;
+        uint64_t stored = end;
+        memcpy(ends + 8 * i, &stored, 8);
+    }
+    *left = size - end;
+    return count;
+}
+
 /* --- Order --- */
 
 enum order { SIGNED, UNSIGNED, BYTES, DECIMAL };

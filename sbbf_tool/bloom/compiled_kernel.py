@@ -32,6 +32,10 @@ def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     return memoryview(_kernel.hash_length_prefixed(page, count)).cast("Q")
 
 
+def ends_length_prefixed(page: Buffer, count: int) -> memoryview:
+    return memoryview(_kernel.ends_length_prefixed(page, count)).cast("Q")
+
+
 extremes_fixed = _kernel.extremes_fixed
 extremes_variable = _kernel.extremes_variable
 extremes_length_prefixed = _kernel.extremes_length_prefixed

@@ -41,6 +41,10 @@ class Kernel(Protocol):
         """Hash the `count` values of a PLAIN BYTE_ARRAY page. Raises ValueError unless the page
         ends with the last one."""
 
+    def ends_length_prefixed(self, page: Buffer, count: int) -> memoryview:
+        """Return, for each of the `count` values of a PLAIN BYTE_ARRAY page, the byte of the page
+        after it, of format "Q". Raises as `hash_length_prefixed`."""
+
     def extremes_fixed(self, values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
         """Find the smallest and the largest of n values of `width` bytes each; None for no values.
 

@@ -86,6 +86,7 @@ def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes
     return numbers.min().tobytes(), numbers.max().tobytes()
 
 
+ends_length_prefixed = spec.ends_length_prefixed
 extremes_variable = spec.extremes_variable
 extremes_length_prefixed = spec.extremes_length_prefixed
 

@@ -171,6 +171,11 @@ def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     return memoryview(array("Q", [xxh64(view[start:end]) for start, end in spans]))
 
 
+def ends_length_prefixed(page: Buffer, count: int) -> memoryview:
+    spans = buffers.prefixed_spans(buffers.flat(page), count)
+    return memoryview(array("Q", [end for _, end in spans]))
+
+
 def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
     key = buffers.key_of_order(order, width)
     view, count = buffers.rows(values, width)

@@ -10,11 +10,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.parquet.comparison import Pairs
+from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
@@ -115,48 +118,108 @@ def drop_deleted(
     return kept, reason if len(rows) else None
 
 
-def _collect(found: Iterator[tuple[Match, NDArray[np.int64]]]) -> list[ValueRows]:
+class _Matches(NamedTuple):
+    """Pairs of a match and of a place or a row that has it."""
+
+    codes: NDArray[np.int64]
+    """Each match as a number, see `_decode`."""
+    places: NDArray[np.int64]
+
+    def at(self, rows: NDArray[np.int64]) -> _Matches:
+        """Return these matches with the rows of their places."""
+        return _Matches(self.codes, rows[self.places])
+
+
+def _encode(positions: Any, is_rounded: Any) -> Any:
+    """Return matches as numbers: twice the position, and 1 more for what is rounded."""
+    return 2 * positions + is_rounded
+
+
+def _decode(code: int) -> Match:
+    return Match(code // 2, bool(code % 2))
+
+
+def _collect(found: Iterator[_Matches]) -> list[ValueRows]:
     by_match: dict[Match, array[int]] = {}
-    for match, rows in found:
-        if len(rows):
-            by_match.setdefault(match, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
+    for matches in found:
+        for match, rows in _group(matches):
+            by_match.setdefault(match, array("Q")).frombytes(rows.tobytes())
     for match, several in by_match.items():
         # A value may have several forms, and a list may hold one more than once.
         if len(several) > 1:
             by_match[match] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
-    return [ValueRows(*each) for each in sorted(by_match.items())]
+    return [ValueRows(match, rows) for match, rows in sorted(by_match.items())]
 
 
-def _group(
-    keys: NDArray[Any], places: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each key, and the places that have it."""
-    order = np.argsort(keys, kind="stable")
-    distinct, starts = np.unique(keys[order], return_index=True)
-    yield from zip(distinct.tolist(), np.split(places[order], starts[1:]), strict=False)
+def _group(matches: _Matches) -> Iterator[tuple[Match, NDArray[np.uint64]]]:
+    """Yield each match, and its rows."""
+    order = np.argsort(matches.codes, kind="stable")
+    codes = matches.codes[order]
+    rows = matches.places[order].astype(np.uint64)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(rows)]):
+        yield _decode(int(codes[start])), rows[start:end]
 
 
-def _match(
-    question: Question, hashes: memoryview, values: PlainPage | PlainValues
-) -> Iterator[tuple[Match, NDArray[np.int64]]]:
-    """Yield what is matched among these values, and its places."""
-    flags = question.index.filter.check_hashes(hashes)
-    if 1 not in flags:
-        return
-    places = np.flatnonzero(np.frombuffer(flags, np.bool_))
-    for h, group in _group(np.frombuffer(hashes, np.uint64)[places], places):
-        for at in question.index.owners_of(h):
-            form = question.forms(at)[h]
-            equal = group[values.are_equal(group, form)]
-            if len(equal):
-                yield Match(at, question.is_rounded(at, form)), equal
+def _join(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find each pair of a key and a value that are equal: return their places among the keys, which
+    are ascending and may repeat, and among the values."""
+    first = np.searchsorted(keys, values, "left")
+    counts = np.searchsorted(keys, values, "right") - first
+    of_values = np.repeat(np.arange(len(values)), counts)
+    before = np.cumsum(counts) - counts
+    of_keys = np.arange(len(of_values)) + np.repeat(first - before, counts)
+    return of_keys, of_values
 
 
-def _search_pages(
-    file: ParquetFile, question: Question, row_group: int
-) -> Iterator[tuple[Match, NDArray[np.int64]]]:
-    """Yield what is matched, and rows that match, by levels and indices alone. Raises NotPlainError
-    if that does not do."""
+def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValues) -> _Matches:
+    """Find the values that are among these, and their places. All keys are compared at once."""
+    index = question.index
+    flags = np.frombuffer(index.filter.check_hashes(hashes), np.bool_)
+    places = np.flatnonzero(flags)
+    hashes_of_keys = np.asarray(index.hashes)
+    keys, which = _join(hashes_of_keys, np.frombuffer(hashes, np.uint64)[places])
+    places = places[which]
+    if not len(places):
+        return _Matches(places, places)
+    distinct_keys, numbers = np.unique(keys, return_inverse=True)
+    owners = np.asarray(index.owners)[distinct_keys].astype(np.int64)
+    forms = []
+    is_rounded = np.zeros(len(owners), np.bool_)
+    for at, (owner, h) in enumerate(
+        zip(owners.tolist(), hashes_of_keys[distinct_keys].tolist(), strict=True)
+    ):
+        form = question.forms(owner)[h]
+        forms.append(form)
+        is_rounded[at] = question.is_rounded(owner, form)
+    codes = _encode(owners, is_rounded)[numbers]
+    are_equal = values.are_equal(Pairs(places, forms, numbers))
+    return _Matches(codes[are_equal], places[are_equal])
+
+
+class _Entries:
+    """The entries of a dictionary that are values of the question."""
+
+    def __init__(self, found: _Matches, num_entries: int) -> None:
+        order = np.argsort(found.places, kind="stable")
+        self._codes = found.codes[order]
+        self._entries = found.places[order]
+        self._are_sought = np.zeros(num_entries, np.bool_)
+        self._are_sought[self._entries] = True
+
+    def __bool__(self) -> bool:
+        return bool(len(self._entries))
+
+    def match(self, indices: NDArray[np.uint32]) -> _Matches:
+        """Find the values among those that refer to the dictionary, and their places."""
+        places = np.flatnonzero(self._are_sought[indices])
+        entries, which = _join(self._entries, indices[places])
+        return _Matches(self._codes[entries], places[which])
+
+
+def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iterator[_Matches]:
+    """Yield values, and rows that have them, by levels and indices alone. Raises NotPlainError if
+    that does not do."""
     column, pages = question.column, file.pages(row_group, question.column)
     with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
         file.footer.ensure_type(row_group, column)
@@ -168,41 +231,33 @@ def _search_pages(
         start, end = meta.page_range
         first = meta.first_data_page if meta.is_dictionary_encoded else None
         file.source.prefetch([(start, (first or end) - start)])
-        in_dictionary: dict[int, list[Match]] = {}
+        entries: _Entries | None = None
         for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
             if isinstance(page, PlainPage):
-                found = list(_match(question, page.hashes, page))
-                if found and column.max_repetition:
+                found = _match(question, page.hashes, page)
+                has_any = len(found.places) > 0
+                if has_any and column.max_repetition:
                     raise NotPlainError
-                if page.rows is not None:
-                    rows = page.rows() if found else np.arange(0)
-                    yield from ((match, rows[places]) for match, places in found)
-                    continue
-                for match, entries in found:
-                    for entry in entries.tolist():
-                        in_dictionary.setdefault(entry, []).append(match)
-                is_sought = np.zeros(len(page), np.bool_)
-                is_sought[list(in_dictionary)] = True
-                if first is not None:
-                    if not found:
-                        return
-                    file.source.prefetch([(first, end - first)])
-            elif in_dictionary:
+                if page.page_type == PageType.DICTIONARY_PAGE:
+                    entries = _Entries(found, len(page))
+                    if first is not None:
+                        if not has_any:
+                            return
+                        file.source.prefetch([(first, end - first)])
+                elif has_any and page.rows is not None:
+                    yield found.at(page.rows())
+            elif entries:
                 rows_of, indices = page()
-                places = np.flatnonzero(is_sought[indices])
-                rows = rows_of() if len(places) else places
-                yield from (
-                    (match, rows[group])
-                    for entry, group in _group(indices[places], places)
-                    for match in in_dictionary[entry]
-                )
+                found = entries.match(indices)
+                if len(found.places):
+                    yield found.at(rows_of())
 
 
 def _search_values(
     file: ParquetFile, question: Question, row_group: int, alone: list[int]
-) -> Iterator[tuple[Match, NDArray[np.int64]]]:
-    """Yield what is matched, also of the values that are `alone`, and rows that match; pyarrow
-    decodes the pages."""
+) -> Iterator[_Matches]:
+    """Yield values, also those that are `alone`, and rows that have them; pyarrow decodes the
+    pages."""
     from sbbf_tool.parquet.values import read_chunk
 
     special = {at: question.row.special[at] for at in alone}
@@ -221,11 +276,12 @@ def _search_values(
         if nulls:
             is_null[rows] = False
         if nans:
-            yield from ((Match(at), rows[values.are_nan()]) for at in nans)
-        for match, places in _match(question, values.hashes(), values):
-            yield match, rows[places]
-        yield from (
-            (Match(at), rows[values.are_equal(np.arange(len(values)), form)])
-            for form, at in booleans
-        )
-    yield from ((Match(at), np.flatnonzero(is_null)) for at in nulls)
+            yield from (_of_one(at, rows[values.are_nan()]) for at in nans)
+        yield _match(question, values.hashes(), values).at(rows)
+        for form, at in booleans:
+            yield _of_one(at, rows[values.are_equal(Pairs.of_all(len(values), form))])
+    yield from (_of_one(at, np.flatnonzero(is_null)) for at in nulls)
+
+
+def _of_one(position: int, rows: NDArray[np.int64]) -> _Matches:
+    return _Matches(np.full(len(rows), _encode(position, False)), rows)

@@ -82,10 +82,6 @@ class HashIndex(Frozen):
     owners: memoryview
     filter: BloomFilter
 
-    def owners_of(self, h: int) -> list[int]:
-        """Return the positions of the values that have this hash."""
-        return self.owners[bisect_left(self.hashes, h) : bisect_right(self.hashes, h)].tolist()
-
 
 class _Forms(NamedTuple):
     """The plain bytes by which a column stores a value."""

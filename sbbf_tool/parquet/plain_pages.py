@@ -16,13 +16,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cramjam
 
-from sbbf_tool.bloom import hashing
-from sbbf_tool.bloom.buffers import prefixed_spans
+from sbbf_tool.bloom import hashing, kernels
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, levels, statistics
 from sbbf_tool.parquet.columns import Column
@@ -40,6 +38,8 @@ from sbbf_tool.parquet.statistics import Extremes
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from sbbf_tool.parquet.comparison import Pairs
 
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
@@ -100,6 +100,8 @@ class NotPlainError(Exception):
     """The chunk has a page that this module does not read."""
 
 
+_LENGTH_BYTES = 4
+"""Bytes of the length before each BYTE_ARRAY value."""
 _PADDING = bytes(8)
 """Bytes that fastparquet writes after the values of every page (`writer.py`, `write_column`)."""
 
@@ -153,17 +155,15 @@ class PlainPage:
         """Find the smallest and the largest value."""
         return statistics.of_plain(self.column, self.plain, len(self))
 
-    def are_equal(self, places: NDArray[np.int64], plain: bytes) -> NDArray[np.bool_]:
-        """Mark the places of which the value has these plain bytes."""
+    def are_equal(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Return of which pairs the value has the plain bytes. The page is walked once for all."""
         import numpy as np
 
         if width := self.column.width:
-            values = np.frombuffer(self.plain, np.uint8).reshape(-1, width)[places]
-            return cast("NDArray[np.bool_]", (values == np.frombuffer(plain, np.uint8)).all(axis=1))
-        spans = [*islice(prefixed_spans(self.plain, len(self)), int(places.max()) + 1)]
-        return np.array(
-            [self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_
-        )
+            return pairs.are_equal_fixed(self.plain, width)
+        ends = np.asarray(kernels.active().ends_length_prefixed(self.plain, len(self)))
+        starts = np.concatenate(([0], ends[:-1].astype(np.int64))) + _LENGTH_BYTES
+        return pairs.are_equal_spans(self.plain, starts[pairs.places], ends[pairs.places])
 
 
 ReadIndices: TypeAlias = "Callable[[], tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]]"

@@ -33,6 +33,7 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, int96, statistics
 from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
+from sbbf_tool.parquet.comparison import Pairs
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import (
     ColumnChunk,
@@ -96,9 +97,16 @@ class PlainValues:
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
-    def are_equal(self, places: NDArray[np.int64], plain: bytes) -> NDArray[np.bool_]:
-        """Mark the places of which the value has these plain bytes."""
-        return np.array([self[place] == plain for place in places.tolist()], np.bool_)
+    def are_equal(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Return of which pairs the value has the plain bytes."""
+        if self._width is not None:
+            return pairs.are_equal_fixed(self._fixed(self._width), self._width)
+        array, places = self._array, pairs.places
+        if isinstance(array, pa.DictionaryArray):
+            array, places = array.dictionary, _indices(array)[places]
+        data, window, size = _variable(array)
+        offsets = np.frombuffer(window, f"i{size}")
+        return pairs.are_equal_spans(data, offsets[places], offsets[places + 1])
 
     def after(self, position: int) -> PlainValues:
         """Return the values from this position on."""

@@ -8,6 +8,7 @@ commands themselves. A smaller scale makes the files smaller.
 from __future__ import annotations
 
 import compileall
+import decimal
 import json
 import os
 import shutil
@@ -19,10 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from figures import Figure, Target, command, cost_of, in_turn, measure, python, timed, usage_of
 
 import sbbf_tool
+from sbbf_tool.numbers import format_count
 
 SBBF = str(Path(sys.executable).with_name("sbbf"))
 ROW_GROUP_ROWS = 500_000
@@ -553,6 +556,79 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
         yield figure._replace(note=cost_of(probe))
 
 
+_SEMI_JOIN = (
+    "import duckdb, sys\n"
+    "files, keys, kind = sys.argv[1:]\n"
+    "keys = f\"(select column0::{kind} from read_csv('{keys}', header = false, all_varchar = true))\"\n"
+    "files = f\"read_parquet('{files}', filename = true)\"\n"
+    "duckdb.sql(f'select filename, count(*) from {files} where key in {keys} group by 1').fetchall()\n"
+)
+
+
+def _random_uuids(rng: np.random.Generator, count: int) -> pa.Array:
+    digits = rng.bytes(16 * count).hex()
+    texts = (digits[at : at + 32] for at in range(0, len(digits), 32))
+    return pa.array(
+        f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}" for text in texts
+    )
+
+
+def _random_emails(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(f"user.{number}@example.com" for number in rng.integers(0, 1 << 40, count))
+
+
+def _random_decimals(rng: np.random.Generator, count: int) -> pa.Array:
+    numbers = pa.array(rng.integers(0, 10**15, count)).cast(pa.decimal128(19, 0))
+    return pc.multiply(numbers, pa.scalar(decimal.Decimal("0.01"))).cast(pa.decimal128(22, 2))
+
+
+def _random_dates(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.integers(0, 60_000, count).astype("i4")).cast(pa.date32())
+
+
+def stored_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """`--confirm` of keys of which half or all are stored, of other types than integers, beside
+    DuckDB's exact semi-join: many small files, then one large file, of which pages hold many keys.
+    """
+    rng = np.random.default_rng(55)
+    for draw, kind, files, rows, count in (
+        (_random_uuids, "varchar", int(1600 * scale), 2000, 25_000),
+        (_random_emails, "varchar", 1, int(5_000_000 * scale), 2000),
+        (_random_decimals, "decimal(22, 2)", 1, int(5_000_000 * scale), 2000),
+        (_random_dates, "date", 1, int(5_000_000 * scale), 200),
+    ):
+        name = draw.__name__.rpartition("_")[2]
+        lake, keys, stored = folder / name, folder / f"{name}.txt", list[object]()
+        lake.mkdir()
+        for number in range(files):
+            values = draw(rng, rows)
+            pq.write_table(
+                pa.table({"key": values}),
+                lake / f"{number:05}.parquet",
+                row_group_size=ROW_GROUP_ROWS,
+                bloom_filter_options={"key": {"ndv": min(rows, ROW_GROUP_ROWS), "fpp": 0.01}},
+            )
+            share = -(-count // files)
+            stored += values.take(rng.choice(rows, min(rows, share), replace=False)).to_pylist()
+        asked = [*stored[:count], *(draw(rng, count).to_pylist() if files > 1 else ())]
+        rng.shuffle(asked)
+        keys.write_text("".join(f"{value}\n" for value in asked))
+        probe = [SBBF, "probe", "-q", str(lake), "-c", "key", "--values-file", str(keys)]
+        probe.append("--confirm")
+        semi_join = [sys.executable, "-c", _SEMI_JOIN, f"{lake}/*.parquet", str(keys), kind]
+        figure = measure(
+            rounds,
+            f"probe --confirm of {len(asked):,} {name}, {len(stored[:count]):,} of them stored, in "
+            f"{files * rows:,} rows of {format_count(files, 'file')}",
+            command(*probe),
+            "DuckDB's semi-join",
+            command(*semi_join),
+            Target.of_the_peer(4.0),
+        )
+        yield figure._replace(note=f"{cost_of(probe)}; DuckDB: {cost_of(semi_join)}")
+        shutil.rmtree(lake)
+
+
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
     """Columns of four types with statistics; a row group has 20 rows, so that the footer is the
     larger part of the file."""
@@ -666,6 +742,7 @@ BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "small": small_files,
     "keys": many_keys,
     "lake": keys_of_two_writers,
+    "stored": stored_keys,
     "footer": wide_footer,
     "start": start,
 }

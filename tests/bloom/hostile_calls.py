@@ -108,6 +108,7 @@ class Calls:
             "hash_fixed": fixed,
             "hash_variable": variable,
             "hash_length_prefixed": page,
+            "ends_length_prefixed": page,
             "extremes_fixed": (*fixed, self._random.choice(ORDERS)),
             "extremes_variable": variable,
             "extremes_length_prefixed": page,

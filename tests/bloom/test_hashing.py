@@ -121,6 +121,9 @@ def test_values_of_any_length(kernel: Kernel, data: list[bytes], width: int) -> 
     ):
         assert hashes.format == "Q"
         assert hashes.tolist() == expected
+    ends = kernel.ends_length_prefixed(plain_page(data), len(data))
+    assert ends.format == "Q"
+    assert ends.tolist() == [*accumulate(4 + len(value) for value in data)]
 
 
 def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
@@ -177,6 +180,8 @@ def test_a_page_that_ends_too_early_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_length_prefixed(page, count)
+    with pytest.raises(ValueError, match=complaint):
+        kernel.ends_length_prefixed(page, count)
     with pytest.raises(UnreadableError):
         hashing.hash_length_prefixed(page, count)
 
@@ -191,6 +196,7 @@ def test_bytes_are_read_or_refused_as_the_specification_would(
 ) -> None:
     for name, arguments in (
         ("hash_length_prefixed", (page, count)),
+        ("ends_length_prefixed", (page, count)),
         ("extremes_length_prefixed", (page, count)),
         ("hash_variable", (b"0123456789", array("i", offsets), 4)),
         ("extremes_variable", (b"0123456789", array("i", offsets), 4)),

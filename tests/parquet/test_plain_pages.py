@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sbbf_tool import UnreadableError
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.comparison import Pairs
 from sbbf_tool.parquet.levels import count_highest
 from sbbf_tool.parquet.pages import page_range, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
@@ -163,6 +164,48 @@ def chunk_equals(file: ParquetFile) -> list[int]:
         for run in read_chunk(file.footer, 0, column, file.pages(0, column))
         for h in run.hashes_of_equals()
     ]
+
+
+@each("use_dictionary", [True, False])
+def test_only_equal_bytes_are_equal(many, tmp_path, use_dictionary):
+    """Each value is compared with each of some forms, whatever their hashes are: those of its own
+    length, of others, and none."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(many, path, use_dictionary=use_dictionary)
+    with ParquetFile.open(path) as file:
+        for column in file.footer.columns:
+            pages = file.pages(0, column)
+            for values in read_chunk(file.footer, 0, column, pages):
+                stored = [values[at] for at in range(0, len(values), 97)]
+                ensure_compared(values, range(0, len(values), 97), stored)
+            page = next(PlainChunk(pages.read, column, pages.meta).pages())
+            stored = values_in(page)[:50]
+            if stored:
+                ensure_compared(page, range(50), stored)
+
+
+def values_in(page: PlainPage) -> list[bytes]:
+    plain, values = bytes(page.plain), []
+    while plain:
+        start, end = 0, page.column.width
+        if end is None:
+            start, end = 4, 4 + int.from_bytes(plain[:4], "little")
+        values.append(plain[start:end])
+        plain = plain[end:]
+    return values
+
+
+def ensure_compared(values, places, stored: list[bytes]) -> None:
+    others = [bytes(len(stored[0])), stored[0][:-1] + b"~"]
+    forms = list(dict.fromkeys([*stored[::3], *others]))
+    if values.column.width is None:
+        forms += [b"", stored[0] + b"0", stored[0][:-1]]
+    both = list(itertools.product(range(len(stored)), range(len(forms))))
+    pairs = Pairs(
+        np.array([places[at] for at, _ in both]), forms, np.array([number for _, number in both])
+    )
+    expected = [stored[at] == forms[number] for at, number in both]
+    assert values.are_equal(pairs).tolist() == expected
 
 
 @each("change", [-1, 1])

@@ -4,8 +4,10 @@ be there without it is never less."""
 from __future__ import annotations
 
 import base64
+import cProfile
 import datetime as dt
 import random
+import uuid
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -294,6 +296,55 @@ def test_a_million_answers_are_those_of_a_search_through_all_values(
     )
     record_testsuite_property("answers", count)
     assert count >= 1_000_000
+
+
+KEYS: dict[str, Callable[[int], Any]] = {
+    "UUIDs": lambda number: str(
+        uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128)
+    ),
+    "e-mails": lambda number: f"user.{number * 7919}@example.com",
+    "integers": lambda number: number * 1_000_003,
+    "decimals": lambda number: Decimal(number * 1_000_003).scaleb(-2),
+    "dates": lambda number: dt.date(1000, 1, 1) + dt.timedelta(days=number),
+}
+
+
+def count_calls(path: Path, keys: list[Any]) -> int:
+    """Confirm keys, of which half are stored, once each; return how many functions are called."""
+    profile = cProfile.Profile()
+    report = profile.runcall(probe, path, "x", keys, confirm=True)
+    assert [(hit.position, hit.count) for hit in report.hits] == [
+        (at, 1) for at in range(0, len(keys), 2)
+    ]
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@each(
+    "name, options",
+    [(name, options) for name in KEYS for options in ({}, _PLAIN, {"column_encoding": "DELTA"})],
+)
+def test_work_grows_as_the_keys_do(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    """One page holds all of them: twice as many are no more than twice the work."""
+    path, calls = tmp_path / "a.parquet", []
+    if "column_encoding" in options:
+        is_text = name in ("UUIDs", "e-mails")
+        encoding = "DELTA_BYTE_ARRAY" if is_text else "DELTA_BINARY_PACKED"
+        options = {**_PLAIN, "column_encoding": encoding, "store_decimal_as_integer": True}
+    for count in (0, 500, 1000, 2000):  # modules are imported at first
+        keys = [KEYS[name](number) for number in range(max(2, count))]
+        rows = pa.table({"x": pa.array(keys[::2])})
+        pq.write_table(rows, path, data_page_size=1 << 20, write_batch_size=1 << 14, **options)
+        calls.append(count_calls(path, keys))
+    assert calls[3] - calls[2] < 2.5 * (calls[2] - calls[1])
+    assert calls[3] - calls[2] < 100 * 1000
+
+
+def test_a_value_that_is_given_twice_is_found_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [7, 5, 5, 3]}), path)
+    found = probe(path, "x", ["5", "4", "05", "7", "5"], rows=True)
+    assert [(hit.position, hit.count) for hit in found.hits] == [(0, 2), (2, 2), (3, 1), (4, 2)]
+    assert [(row.row, row.value) for row in found.rows][:2] == [(0, "7"), (1, "5")]
 
 
 @pytest.fixture(scope="module")
