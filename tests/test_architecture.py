@@ -406,6 +406,77 @@ def test_a_class_name_occurs_once():
     assert [name for name, number in names.items() if number > 1] == []
 
 
+def count_bindings(body: Iterable[ast.stmt]) -> Counter[str]:
+    """Count how often each name is bound by statements of a module. Of alternatives, such as the
+    branches of an `if`, that with the most bindings counts."""
+    bound: Counter[str] = Counter()
+    for node in body:
+        match node:
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                bound.update(alias.asname or alias.name for alias in names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                decorators = map(ast.unparse, node.decorator_list)
+                bound[node.name] += "overload" not in decorators
+            case ast.If():
+                bound += count_bindings(node.body) | count_bindings(node.orelse)
+            case ast.Try():
+                alternatives = count_bindings([*node.body, *node.orelse])
+                for handler in node.handlers:
+                    alternatives |= count_bindings(handler.body)
+                bound += alternatives + count_bindings(node.finalbody)
+            case ast.For(target=target):
+                bound += count_bindings([*node.body, *node.orelse]) + stored_names(target)
+            case ast.With(items=items):
+                bound += count_bindings(node.body)
+                for item in items:
+                    bound += stored_names(item.optional_vars)
+            case ast.Assign(targets=targets):
+                for target in targets:
+                    bound += stored_names(target)
+            case ast.AnnAssign(target=target) if node.value is not None:
+                bound += stored_names(target)
+            case _:
+                pass  # it binds nothing, or declares or changes what is bound
+    return bound
+
+
+def stored_names(target: ast.expr | None) -> Counter[str]:
+    nodes = ast.walk(target) if target is not None else ()
+    return Counter(
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def names_bound_twice(body: Iterable[ast.stmt]) -> list[str]:
+    return [name for name, count in count_bindings(body).items() if count > 1]
+
+
+def test_modules_bind_a_name_once():
+    """Where two modules are merged, or a constant is added, the later one would silently take the
+    place of the other."""
+    twice = {named(path): names_bound_twice(tree_of(path).body) for path in modules()}
+    assert {path: names for path, names in twice.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A = 1\nB = 2\nA = 3", ["A"]),
+        ("from a import b\nif TYPE_CHECKING:\n  from a import b", ["b"]),
+        ("import a.b\nimport a.c", []),
+        ("def f(): ...\nclass f: ...", ["f"]),
+        ("@overload\ndef f(): ...\n@overload\ndef f(): ...\ndef f(): ...", []),
+        ("if x:\n  A = 1\nelse:\n  A = 2", []),
+        ("try:\n  import a\nexcept ImportError:\n  a = None", []),
+        ("try:\n  import a\nexcept ImportError:\n  a = None\nelse:\n  a = 1", ["a"]),
+        ("A: int\nA = 1\nA += 1\nB = [A for A in ()]", []),
+        ("A, (B, C) = 1, (2, 3)\nfor C in ():\n  D = 1", ["C"]),
+    ],
+)
+def test_names_that_are_bound_twice_are_found(text, expected):
+    assert names_bound_twice(ast.parse(text).body) == expected
+
+
 ALLOWED_OPTIONS = {
     "extensions/engine_runs/process.py": "options of the Python interpreter",
     "spark/causes.py": "an option of spark-submit",
@@ -502,6 +573,16 @@ def test_inspect_and_probe_do_not_load_pyarrow(fixtures):
         loaded = loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) in (0, 1)")
         assert "thrift" in loaded
         assert not loaded & {"pyarrow", "pyspark", "rich", "pandas", "difflib", "shutil"}
+
+
+def test_probe_of_some_thousand_keys_does_not_load_numpy(fixtures, tmp_path):
+    """Importing it takes longer than sorting them."""
+    keys = tmp_path / "keys"
+    keys.write_text("".join(f"{-number}\n" for number in range(5000)))
+    path = str(fixtures / "pyarrow-filters.parquet")
+    arguments = ["probe", path, "id", "--values-file", str(keys)]
+    loaded = loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) == 1")
+    assert "numpy" not in loaded
 
 
 def test_probe_begins_with_few_modules_and_no_dataclass(fixtures):

@@ -40,7 +40,7 @@ _RUN = 1024
 alone."""
 _GLANCE = 1000
 """Values among which one in another notation is sought."""
-_MANY = 1 << 14
+_MANY_NUMBERS = 1 << 14
 """Numbers for which it pays to import numpy."""
 _FPP_OF_INDEX = 1e-4
 _HEXADECIMAL = (b"0x", b"0X")
@@ -395,7 +395,7 @@ class _Row:
             self._hashes,
             range(len(self._hashes)) if self._owners is None else self._owners,
         )
-        if isinstance(keys, array) and len(keys) > _MANY:
+        if isinstance(keys, array) and len(keys) > _MANY_NUMBERS:
             import numpy as np
 
             # Sorting objects would take three times as long, and ten times the memory.
@@ -480,7 +480,8 @@ def _are_plain_text(column: Column, texts: Texts) -> bool:
     return literals.are_text(column) or not any(sign in texts.data for sign in _HEXADECIMAL)
 
 
-_MANY = 1000
+_MANY_TEXTS = 1000
+"""Texts that are worth one block."""
 _DECODED_AT_ONCE = 4096
 
 
@@ -562,7 +563,7 @@ def values_of(values: object) -> Sequence[object]:
     if isinstance(values, Texts):
         return values
     items = tuple(as_values(values))
-    if len(items) > _MANY and all(type(item) is str for item in items):
+    if len(items) > _MANY_TEXTS and all(type(item) is str for item in items):
         try:
             return Texts.of([[item.encode("utf-8", "surrogateescape") for item in items]])
         except UnicodeEncodeError:

@@ -24,11 +24,7 @@ from sbbf_tool.parquet.structs import read_prefix
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
-
-if TYPE_CHECKING:
-    from pyarrow import NativeFile
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """A function that returns `length` bytes from `offset`, or fewer at the end of the file."""

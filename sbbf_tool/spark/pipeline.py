@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.verb import Verb
 
 

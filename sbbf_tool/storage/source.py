@@ -23,7 +23,6 @@ from sbbf_tool.storage.threads import result_of, waiting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from typing import Self
 
     from pyarrow import NativeFile
 
