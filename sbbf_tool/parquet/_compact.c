@@ -20,6 +20,10 @@ enum { SLOTS = 32, SLOT_BYTES = 4, PRESENCE = 0x80 };
 /* Field ids in parquet.thrift, of FileMetaData, RowGroup and ColumnChunk. */
 enum { ROW_GROUPS = 4, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
 
+/* How deep the fields of these structs are. Lists count as well as structs, whether a field is known or skipped: so all ways through the
+ * same bytes come to the same depth, and what `walk` takes, `numbers` takes. */
+enum { IN_FILE = 1, IN_ROW_GROUP = 3, IN_CHUNK = 5, IN_META_DATA = 6 };
+
 /* --- Values of the definition --- */
 
 /* Return the slot of the field if the struct has such a field of this kind; else NULL: then Thrift skips the field. */
@@ -50,8 +54,12 @@ static Py_ssize_t read_value(const struct footer *f, Py_ssize_t pos, const uint8
     pos = read_list(f, pos, &element, &count);
     if (pos == REFUSED || depth >= MAX_DEPTH || (count && element != slot[1]))
         return REFUSED;
+    depth++;
     for (; count; count--) {
-        pos = element == STRUCT ? read_struct(f, pos, nested_in(slot), depth + 1) : skip_element(f, pos, element, depth + 1);
+        if (element != STRUCT)
+            pos = skip_element(f, pos, element, depth);
+        else
+            pos = depth >= MAX_DEPTH ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
         if (pos == REFUSED)
             return REFUSED;
     }
@@ -123,7 +131,7 @@ static Py_ssize_t walk_chunk(const struct footer *f, Py_ssize_t pos, unsigned nu
         if (slot && (field.id == CRYPTO_METADATA || field.id == ENCRYPTED_METADATA || (field.id == META_DATA && has_meta)))
             return REFUSED;
         has_meta |= slot && field.id == META_DATA;
-        pos = read_known_or_skip(f, pos, slot, &field, 3);
+        pos = read_known_or_skip(f, pos, slot, &field, IN_CHUNK);
         if (pos == REFUSED)
             return REFUSED;
     }
@@ -144,7 +152,7 @@ static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigne
             break;
         const uint8_t *slot = find_slot(f, number, &field);
         if (!slot || field.id != COLUMNS) {
-            pos = read_known_or_skip(f, pos, slot, &field, 2);
+            pos = read_known_or_skip(f, pos, slot, &field, IN_ROW_GROUP);
             if (pos == REFUSED)
                 return REFUSED;
             continue;
@@ -185,7 +193,7 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
             return found->list_start == REFUSED ? REFUSED : pos;
         const uint8_t *slot = find_slot(f, 0, &field);
         if (!slot || field.id != ROW_GROUPS) {
-            pos = slot && field.id == ENCRYPTION_ALGORITHM ? REFUSED : read_known_or_skip(f, pos, slot, &field, 1);
+            pos = slot && field.id == ENCRYPTION_ALGORITHM ? REFUSED : read_known_or_skip(f, pos, slot, &field, IN_FILE);
             if (pos == REFUSED)
                 return REFUSED;
             continue;
@@ -276,7 +284,7 @@ static Py_ssize_t note_numbers(const struct footer *f, Py_ssize_t pos, size_t at
         } else if (field.kind == STRUCT && field.id == META_DATA && !is_meta) {
             pos = note_numbers(f, pos, at, 1, wanted);
         } else {
-            pos = skip_value(f, pos, field.kind, 4);
+            pos = skip_value(f, pos, field.kind, is_meta ? IN_META_DATA : IN_CHUNK);
         }
         if (pos == REFUSED)
             return REFUSED;

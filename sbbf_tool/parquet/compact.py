@@ -19,6 +19,9 @@ STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, 
 # Structs of the format are nested six deep; Thrift's own readers stop at 64. A hostile footer must
 # not exceed Python's recursion limit.
 MAX_DEPTH = 64
+_MOST_KNOWN_LISTS = 4
+"""Lists of the format nest three deep. Readers of structs do not count those that they know, but
+`skip` does."""
 
 # Inside a container a boolean takes one byte, unlike in a struct.
 _ELEMENT_WIDTH = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8, UUID: 16}
@@ -184,7 +187,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireField], int]:
     """List the fields of the struct at `pos` in the order written; also return the position of its
-    stop byte."""
+    stop byte. They may be as deep as those of a struct that `structs` parses."""
     field_list: list[WireField] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
@@ -195,7 +198,7 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireFie
         else:
             raw, pos = read_varint(buf, pos)
             last_id = as_i16(raw >> 1 ^ -(raw & 1))
-        end = skip(buf, pos, kind, 1, ends)
+        end = skip(buf, pos, kind, 1 - _MOST_KNOWN_LISTS, ends)
         field_list.append(WireField(last_id, kind, start, pos, end, bool(delta)))
         pos = end
     return field_list, pos

@@ -176,5 +176,5 @@ def _struct_list(
             positions.append((number, pos))
             if len(positions) == len(numbers):
                 break
-        pos = compact.skip(raw, pos, kind, 1, ends)
+        pos = compact.skip(raw, pos, kind, 0, ends)
     return positions

@@ -3,6 +3,7 @@ what is unusual."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,13 @@ from parquet import made_footers as made
 from parquet import wire
 from parquet.made_footers import column_chunk, column_metadata, file_metadata, row_group
 from parquet.wire import Field, Struct
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import footer_structs
-from support.footer_index import assert_index_agrees, footer_of, needs_walker
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
+from sbbf_tool.parquet.structs import read
+from support.footer_index import assert_index_agrees, footer_of, needs_walker, without_walker
 from support.tables import each
 
 pytestmark = needs_walker
@@ -126,6 +132,88 @@ UNUSUAL = {
 )
 def test_what_the_walker_takes_and_what_it_leaves_to_the_parser(footer, is_taken):
     assert assert_index_agrees(wire.write(footer)) == is_taken
+
+
+def around(shape: str, kind: int, value: object) -> tuple[int, object]:
+    """Put a value into one more container."""
+    if shape == "structs":
+        return wire.STRUCT, (Field(1, kind, value),)
+    if shape == "lists":
+        return wire.LIST, wire.items(kind, (value,))
+    if shape == "sets":
+        return wire.SET, wire.items(kind, (value,))
+    if shape == "map values":
+        return wire.MAP, wire.pairs((wire.BYTE, kind), ((b"\1", value),))
+    return wire.MAP, wire.pairs((kind, wire.BYTE), ((value, b"\1"),))
+
+
+SHAPES = ("structs", "lists", "sets", "map values", "map keys")
+INNERMOST = {"struct": (wire.STRUCT, ()), "list": (wire.LIST, wire.items(wire.BYTE, ()))}
+
+
+def with_field(level: str, field: Field) -> Struct:
+    """Return a footer with an unknown field in one of its structs."""
+
+    def of(name: str, *others: Field) -> tuple[Field, ...]:
+        return (*others, field) if name == level else others
+
+    count = Field(3, wire.I32, wire.number(1))
+    stats = (Field(1, wire.I32, wire.number(0)), Field(2, wire.I32, wire.number(0)), count)
+    meta = column_metadata(
+        Field(12, wire.STRUCT, of("Statistics")),
+        Field(13, wire.LIST, wire.items(wire.STRUCT, (of("PageEncodingStats", *stats),))),
+        *of("ColumnMetaData"),
+    )
+    group = row_group([column_chunk(meta, *of("ColumnChunk"))], *of("RowGroup"))
+    pair = of("KeyValue", Field(1, wire.BINARY, wire.text("key")))
+    pairs = Field(5, wire.LIST, wire.items(wire.STRUCT, (pair,)))
+    return file_metadata([group], 1, pairs, *of("FileMetaData"))
+
+
+LEVELS = ("FileMetaData", "KeyValue", "RowGroup", "ColumnChunk", "ColumnMetaData", "Statistics")
+LEVELS += ("PageEncodingStats",)
+
+
+@each(
+    "level, shape, innermost",
+    [(level, shape, innermost) for level in LEVELS for shape in SHAPES for innermost in INNERMOST],
+)
+def test_an_unknown_field_of_any_depth_is_skipped_in_all_ways_or_refused(level, shape, innermost):
+    """The walker's bounds are the same for positions and for numbers; what it leaves to the parser,
+    and what that can read, can be changed as well."""
+    kind, value = INNERMOST[innermost]
+    answers = []
+    for depth in range(70):
+        raw = wire.write(with_field(level, Field(40, kind, value)))
+        try:
+            footer = Footer(raw, 4)
+        except UnreadableError:
+            answers.append("refused")
+        else:
+            places = {(0, 0): FilterPlace(99, 47)}
+            both = [Footer(changed, 4) for changed in ways_of_setting(footer, places)]
+            assert [each.filter_places() for each in both] == [places] * 2
+            answers.append("parsed" if footer.index is None else "indexed")
+        # Whether thrift's extension or this package reads it makes no difference.
+        try:
+            read(FileMetaData(), raw)
+            is_read = True
+        except UnreadableError:
+            is_read = False
+        assert is_read == (answers[-1] != "refused")
+        if depth % 8 == 0 or answers[-2:-1] != answers[-1:]:
+            assert assert_index_agrees(raw) == (answers[-1] == "indexed")
+        kind, value = around(shape, kind, value)
+    runs = [answer for answer, _ in groupby(answers)]
+    assert runs == ["indexed", "parsed", "refused"]
+    assert answers.index("parsed") > 20
+    assert answers.index("refused") > 50
+
+
+def ways_of_setting(footer: Footer, places: dict[tuple[int, int], FilterPlace]) -> list[bytes]:
+    with without_walker():
+        by_walk = set_filters(footer.raw, places)
+    return [footer.set_filters(places), by_walk]
 
 
 def test_the_walker_refuses_what_is_no_table():
