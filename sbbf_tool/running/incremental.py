@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import fields
@@ -31,6 +30,7 @@ from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
 from sbbf_tool.running.discover import discover, list_file, stat_file
+from sbbf_tool.running.file_times import COARSE_SECONDS, granularity_of, shows_changes
 from sbbf_tool.running.state import State, StateRow
 from sbbf_tool.storage import places
 
@@ -40,12 +40,6 @@ if TYPE_CHECKING:
     from sbbf_tool.running.work import Runner, Work
 
 Report = TypeVar("Report")
-
-_TICK_SECONDS = 0.05
-"""A file that changed less than this before it was listed may change again without another time."""
-_COARSE_TICK_SECONDS = 2.0
-"""The same of a file whose listing states the time of the last modification alone: some stores
-count in seconds."""
 
 
 class IncrementalRunner:
@@ -70,9 +64,7 @@ class IncrementalRunner:
                 row = None if file.skipped else self._find(file, requests)
                 if row is None:
                     waiting.append(
-                        file
-                        if _shows_changes(file)
-                        else ListedFile(file.path, skipped=file.skipped)
+                        file if shows_changes(file) else ListedFile(file.path, skipped=file.skipped)
                     )
                 else:
                     yield row
@@ -222,20 +214,13 @@ def _objects_of(selection: Selection) -> dict[str, ListedFile]:
         return {}
 
 
-def _shows_changes(file: ListedFile) -> bool:
-    """Return whether another change of the file would give it another time."""
-    if file.change_time is not None:
-        return time.time() - file.change_time > _TICK_SECONDS
-    return (
-        file.etag is not None
-        or file.modified is None
-        or time.time() - file.modified > _COARSE_TICK_SECONDS
-    )
-
-
 def _version_after(row: Row[Any]) -> ListedFile:
-    """Return the file of such a row with its version, or without one if it no longer is the file
-    that the run has written."""
+    """Return the file of such a row with its version; without one if it no longer is the file that
+    the run has written, or if it may get other content without another time.
+
+    That of a file system that counts in ticks is trusted at once: to wait would take a tick per
+    file.
+    """
     report: Any = row.report
     try:
         with places.open_source(row.path) as source:
@@ -250,7 +235,9 @@ def _version_after(row: Row[Any]) -> ListedFile:
             )
     except SbbfError:
         is_ours = False
-    return file if is_ours else ListedFile(row.path)
+    if is_ours and (granularity_of(file) < COARSE_SECONDS or shows_changes(file)):
+        return file
+    return ListedFile(row.path)
 
 
 def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | None:

@@ -71,4 +71,28 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
+@contextmanager
+def disk_of_whole_seconds(folder: Path) -> Iterator[Path]:
+    """Mount an ext4 file system with inodes of 128 bytes, whose times have no fractions; skip the
+    test where none can be mounted."""
+    image = folder.with_suffix(".image")
+    folder.mkdir()
+    if not all(map(shutil.which, ("mkfs.ext4", "mount", "umount"))):
+        pytest.skip("no file system can be mounted: there is no mkfs.ext4, or no mount")
+    image.write_bytes(b"")
+    os.truncate(image, 16 << 20)
+    commands = (
+        ["mkfs.ext4", "-q", "-F", "-I", "128", str(image)],
+        ["mount", "-o", "loop", str(image), str(folder)],
+    )
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no file system can be mounted: {done.stderr.strip().splitlines()[-1]}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")

@@ -49,6 +49,7 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import escape_bytes
 from sbbf_tool.reports.rows import OK, ListedFile, Row
+from sbbf_tool.running.file_times import wait_for_other_times
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import lacks_columns, reason_of
 from sbbf_tool.running.work import Work
@@ -66,8 +67,6 @@ if TYPE_CHECKING:
 
 MOST_SEGMENTS = 16
 """Number of segments that an update leaves; beyond it they are merged into one."""
-_TICK_SECONDS = 0.05
-"""A file that is read this long after it has changed gets another time when it changes again."""
 _TILE_BYTES = 64 << 20
 """Bytes of blocks in memory at once."""
 _KEPT_SECONDS = 3600
@@ -276,7 +275,7 @@ def index_files(
         file for file in listed if fingerprints[file.path] not in known and file.path not in mapped
     ]
     fpp = before.fpp if false_files is None else min(0.5, false_files / max(1, len(listed)))
-    _wait_for_other_times(new)
+    wait_for_other_times(new)
     counts, reasons = (
         Counter[str](new=0),
         dict[str, None](),
@@ -380,13 +379,6 @@ def _mark_dead(
             replace(entry.with_dead(bytes(dead)), files=entry.files - len(gone) + gone_before)
         )
     return [each for each in segments if b"\0" in (each.dead_units or b"\0")], known, len(gone)
-
-
-def _wait_for_other_times(files: Sequence[ListedFile]) -> None:
-    """Wait until a change of a file gives it another time than the one that was listed."""
-    last = max((file.change_time for file in files if file.change_time is not None), default=0.0)
-    if 0 <= time.time() - last < _TICK_SECONDS:
-        time.sleep(_TICK_SECONDS)
 
 
 class _Collected:
