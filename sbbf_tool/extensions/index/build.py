@@ -453,6 +453,7 @@ def _unit_row(
         NO_CLASS,
         0,
         fingerprint,
+        "",
     )
 
 
@@ -497,8 +498,8 @@ def _write_segment(
                     yield key[1], count, runs
                 first += count
 
-        blocks_bytes, offsets = write_blocks(of_blocks, each_class())
-        units_bytes = write_units(of_units, chain.from_iterable(parts))
+        blocks_bytes, offsets = write_blocks(of_blocks, name, each_class())
+        units_bytes = write_units(of_units, name, chain.from_iterable(parts))
     groups = tuple(
         UnitClass(json.loads(kind), blocks, count, offset, start)
         for ((kind, blocks), count, start), offset in zip(found, offsets, strict=True)

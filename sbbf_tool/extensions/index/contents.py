@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import Any
 
 from sbbf_tool.errors import MissingError, UnreadableError
-from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass, damaged
+from sbbf_tool.extensions.index.segment import (
+    BLOCKS,
+    UNITS,
+    OpenSegment,
+    UnitClass,
+    damaged,
+    rebuild_hint,
+)
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.plain import from_plain
@@ -22,7 +29,7 @@ from sbbf_tool.storage import places
 
 SUFFIX = ".sbbfx"
 CURRENT = "current.json"
-FORMAT, VERSION = "sbbf-index", 1
+FORMAT, VERSION = "sbbf-index", 2
 _NAME = re.compile("_segment-[0-9a-f]{16}")
 _MOST_BYTES = 256 << 20
 
@@ -152,6 +159,7 @@ def parse(data: bytes, name: str) -> Contents:
             raise UnreadableError(
                 f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}",
                 file=name,
+                hint=rebuild_hint(name),
             )
         if document["checksum"] != _checksum(index):
             raise ValueError("the checksum is that of another content")

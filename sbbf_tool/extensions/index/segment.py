@@ -7,7 +7,9 @@ has a row group per class: block 0 of all its units, then block 1 of all, and so
 each. A page header has a constant length, since its checksum takes five bytes whatever its value
 is, so the place of a page is computed, and one read returns what a key needs of a class. The file
 of units has the units of the first class, then of the next ones, and last those without filter,
-which may hold any value. `docs/reference/index-format.md` describes both to the byte.
+which may hold any value. A header also states where its page belongs, so that a page of another
+segment, or of another place, is not taken for it. `docs/reference/index-format.md` describes both
+files to the byte.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from hashlib import blake2b
 from itertools import chain
 from typing import IO, Any, NamedTuple
 
@@ -48,7 +51,7 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
 UNITS, BLOCKS = ".units.parquet", ".blocks.parquet"
-WHOLE_FILE, NO_CLASS = -1, -1
+WHOLE_FILE = NO_CLASS = UNKNOWN_ROWS = -1
 FINGERPRINT_BYTES = 16
 _UNITS_PER_ROW_GROUP = 4096
 _MOST_HEADER, _MOST_VALUE = 64, 1 << 16
@@ -57,6 +60,11 @@ _LONGEST_CHECKSUM = -(2**31)
 """The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a
 page header."""
 _ITS_BYTES = b"\xff\xff\xff\xff\x0f"
+_PLACE_BYTES = 8
+_PLACE_FIELD = bytes((0x1C, 0x28, _PLACE_BYTES))
+"""Beginning of the statistics of a data page in Thrift's compact protocol: the field `min`, a
+binary, and its length. That field is deprecated, and without `max` no reader uses it. A field of
+another number would do as well, but Polars and fastparquet read no header with one."""
 _TESTED_AT_ONCE = 1 << 16
 """Units among which the upper half of a hash can select each."""
 
@@ -71,6 +79,7 @@ class Unit(NamedTuple):
     version: str
     """What changes with the content of the file: its ETag, or its times and its inode."""
     rows: int
+    """Number of rows, or `UNKNOWN_ROWS`."""
     has_bounds: int
     """1 if `low` and `high` are bounds of the values, as plain bytes of the column; otherwise 0."""
     low: bytes
@@ -82,14 +91,19 @@ class Unit(NamedTuple):
     """Position in the class."""
     fingerprint: bytes
     """Hash of path, length and version; see `lake_index.fingerprint_of`."""
+    skipped: str
+    """Why a listing skips the file, such as a link; empty for other files."""
 
 
 _TEXT, _I32, _I64, _BYTES, _FIXED = "text", "i", "q", "bytes", "fixed"
 _KINDS = {
     "path": _TEXT, "row_group": _I32, "file_bytes": _I64, "version": _TEXT, "rows": _I64, "has_bounds": _I32, "low": _BYTES,
     "high": _BYTES, "blocks": _I32, "number": _I32, "position": _I32, "fingerprint": _FIXED,
+    "skipped": _TEXT,
 }  # fmt: skip
 """The kind of each column of the file of units."""
+_BLOCK = "block"
+"""The column of the file of blocks."""
 _TYPES = {
     _TEXT: Type.BYTE_ARRAY,
     _BYTES: Type.BYTE_ARRAY,
@@ -101,11 +115,15 @@ _TYPES = {
 
 def damaged(message: str, file: str, place: str | None = None) -> UnreadableError:
     """Return the error of a damaged file of an index."""
-    hint = (
-        f"remove the folder {os.path.dirname(file) or 'of the index'}, then build it "
-        "again with sbbf index"
+    return UnreadableError(
+        f"the index is damaged: {message}", file=file, place=place, hint=rebuild_hint(file)
     )
-    return UnreadableError(f"the index is damaged: {message}", file=file, place=place, hint=hint)
+
+
+def rebuild_hint(file: str) -> str:
+    """Return what to do about an index of which a file cannot be used."""
+    folder = os.path.dirname(file) or "of the index"
+    return f"remove the folder {folder}, then build it again with sbbf index"
 
 
 class UnitClass(Frozen):
@@ -176,7 +194,19 @@ def find_units(run: memoryview, h: int, bases: Sequence[Any] | None = None) -> I
         )
 
 
-def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
+def place_of(segment: str, column: str, first: int, block: int = 0) -> bytes:
+    """Return what a page header states of the place of the page: a hash of the name of the segment,
+    the column, the position of the first unit, and the number of the block.
+
+    The names of segments are random: no other index has one of the same name.
+    """
+    text = "\0".join((segment, column, str(first), str(block)))
+    return blake2b(text.encode(), digest_size=_PLACE_BYTES).digest()
+
+
+def build_page_header(
+    page_bytes: int, values: int, checksum: int, place: bytes = bytes(_PLACE_BYTES)
+) -> bytes:
     """Build the header of a PLAIN page without levels. Its length depends on the first two numbers
     alone."""
     header = build_struct(
@@ -196,15 +226,17 @@ def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
     signed = checksum - (1 << 32) if checksum >> 31 else checksum
     folded = (signed << 1 ^ signed >> 31) & 0xFFFF_FFFF
     # A varint may have bytes that say no more: all five are there.
-    return header.replace(
+    header = header.replace(
         _ITS_BYTES,
         bytes((folded >> shift & 0x7F) | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7)),
         1,
     )
+    # The last bytes end the structs of the data page and of the page.
+    return b"".join((header[:-2], _PLACE_FIELD, place, b"\0", header[-2:]))
 
 
-def _build_page(data: bytes | memoryview, values: int) -> bytes:
-    return b"".join((build_page_header(len(data), values, zlib.crc32(data)), data))
+def _build_page(data: bytes | memoryview, values: int, place: bytes) -> bytes:
+    return b"".join((build_page_header(len(data), values, zlib.crc32(data), place), data))
 
 
 class _Columns:
@@ -267,23 +299,24 @@ class _Columns:
         return self.position + len(tail)
 
 
-def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
-    """Write the file of units; return its length."""
+def write_units(stream: IO[bytes], segment: str, units: Iterable[Unit]) -> int:
+    """Write the file of units of a segment with this name; return its length."""
     file = _Columns(
         stream,
         [(name, kind, FINGERPRINT_BYTES * (kind == _FIXED)) for name, kind in _KINDS.items()],
     )
     rows: list[Unit] = []
+    first = 0
 
     def write() -> None:
-        columns = zip(_KINDS.values(), zip(*rows, strict=True), strict=True)
-        file.add(
-            len(rows),
-            [
-                (len(rows), [_build_page(_encode(kind, values), len(rows))])
-                for kind, values in columns
-            ],
-        )
+        nonlocal first
+        count = len(rows)
+        chunks: list[tuple[int, list[bytes]]] = []
+        for (name, kind), values in zip(_KINDS.items(), zip(*rows, strict=True), strict=True):
+            place = place_of(segment, name, first)
+            chunks.append((count, [_build_page(_encode(kind, values), count, place)]))
+        file.add(count, chunks)
+        first += count
         rows.clear()
 
     for unit in units:
@@ -296,16 +329,23 @@ def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
 
 
 def write_blocks(
-    stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[bytes]]]
+    stream: IO[bytes], segment: str, classes: Iterable[tuple[int, int, Iterable[bytes]]]
 ) -> tuple[int, list[int]]:
-    """Write the file of blocks; for each class its number of blocks and of units, and the run of
-    each block. Return length and offsets."""
-    file = _Columns(stream, [("block", _FIXED, BLOCK_BYTES)])
+    """Write the file of blocks of a segment with this name; for each class its number of blocks and
+    of units, and the run of each block. Return length and offsets."""
+    file = _Columns(stream, [(_BLOCK, _FIXED, BLOCK_BYTES)])
     offsets = []
+    first = 0
     for blocks, units, runs in classes:
         offsets.append(file.position)
-        file.add(blocks * units, [(blocks * units, (_build_page(run, units) for run in runs))])
+        file.add(blocks * units, [(blocks * units, _build_runs(segment, first, units, runs))])
+        first += units
     return file.end(), offsets
+
+
+def _build_runs(segment: str, first: int, units: int, runs: Iterable[bytes]) -> Iterator[bytes]:
+    for block, run in enumerate(runs):
+        yield _build_page(run, units, place_of(segment, _BLOCK, first, block))
 
 
 def _encode(kind: str, values: Sequence[Any]) -> bytes:
@@ -349,6 +389,7 @@ class OpenSegment:
         """`path` is that of the segment without the ends of its files' names, which have these
         lengths."""
         self.path, self.units, self.classes = path, units, classes
+        self._name = path.rpartition("/")[2]
         self._lengths = lengths
         self._open = ExitStack()
 
@@ -387,33 +428,37 @@ class OpenSegment:
         """Raise UnreadableError if the files are not of the lengths that the index states, before
         memory is taken for their units."""
         _, size = self._units.source, self._blocks.size
-        if any(sum(self._place(group, group.blocks - 1)) > size for group in self.classes):
+        if any(sum(self._span(group, group.blocks - 1)) > size for group in self.classes):
             raise damaged("a class is outside the file", self.path + BLOCKS)
 
     def run(self, group: UnitClass, block: int) -> memoryview:
         """Read one block of all units of a class. Raises UnreadableError, if the bytes are not
         those that were written."""
-        return self._page(
-            self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units
-        )
+        offset, _ = self._span(group, block)
+        place = place_of(self._name, _BLOCK, group.first, block)
+        return self._page(self._blocks, offset, group.units * BLOCK_BYTES, group.units, place)
 
     def expect(self, runs: Iterable[tuple[UnitClass, int]]) -> None:
         """Announce the runs of these blocks, which are fetched concurrently."""
-        self._blocks.prefetch(self._place(*each) for each in runs)
+        self._blocks.prefetch(self._span(*each) for each in runs)
 
-    def _place(self, group: UnitClass, block: int) -> tuple[int, int]:
+    def _span(self, group: UnitClass, block: int) -> tuple[int, int]:
         length = _page_bytes(group.units * BLOCK_BYTES, group.units)
         return group.offset + block * length, length
 
-    def _page(self, source: Source, offset: int, body_bytes: int, values: int) -> memoryview:
+    def _page(
+        self, source: Source, offset: int, body_bytes: int, values: int, place: bytes
+    ) -> memoryview:
         data = memoryview(source.read(offset, _page_bytes(body_bytes, values)))
         body = data[len(data) - body_bytes :]
-        # The header has the checksum.
+        # The header has the checksum, and the place to which the page belongs.
         if data[: len(data) - body_bytes] != build_page_header(
-            body_bytes, values, zlib.crc32(body)
+            body_bytes, values, zlib.crc32(body), place
         ):
             raise damaged(
-                "the bytes are not those that were written", source.name, place=f"byte {offset:,}"
+                "the bytes are not those that were written there",
+                source.name,
+                place=f"byte {offset:,}",
             )
         return body
 
@@ -423,7 +468,7 @@ class OpenSegment:
         """Yield the position of each unit with the values of these columns; only of row groups
         whose range of positions is wanted."""
         file, start = self._units, 0
-        indexes, kinds = [list(_KINDS).index(name) for name in names], list(_KINDS.values())
+        indexes = [list(_KINDS).index(name) for name in names]
         wanted = []
         for number in range(file.footer.num_row_groups):
             count = file.footer.num_rows(number) or 0
@@ -440,11 +485,12 @@ class OpenSegment:
         file.source.prefetch((begin, end - begin) for begin, end in spans.values())
         for number, first, count in wanted:
             columns = [
-                self._decode(*spans[number, index], kinds[index], count) for index in indexes
+                self._decode(*spans[number, index], name, first, count)
+                for name, index in zip(names, indexes, strict=True)
             ]
             yield from zip(range(first, first + count), *columns, strict=True)
 
-    def _decode(self, start: int, end: int, kind: str, count: int) -> list[Any]:
+    def _decode(self, start: int, end: int, column: str, first: int, count: int) -> list[Any]:
         source, length = self._units.source, end - start
         if length > _MOST_HEADER + count * _MOST_VALUE:
             raise damaged("a page is too large", source.name, place=f"byte {start:,}")
@@ -456,8 +502,10 @@ class OpenSegment:
             ),
             0,
         )
+        place = place_of(self._name, column, first)
         try:
-            values = _decode(kind, bytes(self._page(source, start, body_bytes, count)), count)
+            page = self._page(source, start, body_bytes, count, place)
+            values = _decode(_KINDS[column], bytes(page), count)
         except ValueError:
             values = []
         if len(values) != count:

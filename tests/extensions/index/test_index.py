@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -392,6 +393,9 @@ def test_engines_read_the_segments(tmp_path, index):
         for row in table.to_pylist()
     ]
     assert [each for (each,) in duckdb.sql(f"SELECT block FROM '{blocks}'").fetchall()] == stored
+    # Polars reads no page header that has a field of an unknown number.
+    assert pl.read_parquet(units).rows(named=True) == table.to_pylist()
+    assert pl.read_parquet(blocks).height == len(stored)
     # Block b of the unit at a position of a class with n units is row b * n + position of its row
     # group.
     with pq.ParquetFile(blocks) as file:
