@@ -148,3 +148,12 @@ def ensure_no_index(name: str) -> None:
 def is_table_name(name: str) -> bool:
     """Return whether the form of a name is that of a table, rather than of a path, glob or URL."""
     return ":" in name and any(kind.is_name(name) for kind in table_kinds())
+
+
+def absolute_table_name(name: str) -> str:
+    """Return the name of a table, as `is_table_name` recognizes it, that means the same table in
+    every working folder."""
+    for kind in table_kinds():
+        if kind.is_name(name) and hasattr(kind, "absolute_name"):
+            return str(kind.absolute_name(name))
+    return name

@@ -52,7 +52,9 @@ class Index(Protocol):
         self, files: Iterator[ListedFile], needs: Needs, table: Table | None
     ) -> Iterator[ListedFile]:
         """Leave out those of the listed files that certainly hold none of the values. The first one
-        stays if no other does."""
+        stays if no other does; if the column has a type in the lake that cannot hold one of the
+        values, so does one of each type: whether a value is one of the column is for all types to
+        say."""
 
 
 def find_index(name: str) -> Index | None:

@@ -2,7 +2,8 @@
 with the same rows.
 
 An extension brings a kind of tables as a module with `is_name(name)` (the form of a name decides),
-`is_table(name)` and `find_table(name)`, which returns a `Table`. A table object is one version of
+`is_table(name)` and `find_table(name)`, which returns a `Table`; with `absolute_name(name)` if such
+a name may depend on the working folder. A table object is one version of
 the table, which is read once. Nothing here opens a Parquet file.
 """
 

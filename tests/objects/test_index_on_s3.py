@@ -4,29 +4,35 @@ are opened."""
 from __future__ import annotations
 
 import io
+import re
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from sbbf_tool import run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.lake_index import LakeIndex, prune_index
 from sbbf_tool.verbs import Probe
-from support.buckets import Bucket
+from support.buckets import Bucket, environment, forget_clients
+from support.http_site import serve
+from support.tables import each
 
 FILES, ROWS = 40, 500
 
 
-def write(number: int, fpp: float = 1e-6) -> bytes:
+def write(number: int, fpp: float = 1e-6, **options: Any) -> bytes:
     """Write values that are spread over all files, so that bounds exclude none."""
     buffer = io.BytesIO()
     values = pa.array(np.arange(ROWS) * FILES + number)
-    pq.write_table(
-        pa.table({"v": values}), buffer, bloom_filter_options={"v": {"ndv": ROWS, "fpp": fpp}}
-    )
+    filters = {"v": {"ndv": ROWS, "fpp": fpp}}
+    pq.write_table(pa.table({"v": values}), buffer, bloom_filter_options=filters, **options)
     return buffer.getvalue()
 
 
@@ -120,3 +126,89 @@ def test_a_damaged_index_in_a_store_is_an_error(
     assert all(line.startswith("sbbf: s3://") for line in capsys.readouterr().err.splitlines())
     assert sbbf(["probe", moto_bucket.url("none.sbbfx"), "v", "1"]) == 3
     assert "there is no index" in capsys.readouterr().err
+
+
+class _Store(BaseHTTPRequestHandler):
+    """A store that lists objects as S3 does, with the ETags that it is given, or with none."""
+
+    protocol_version = "HTTP/1.1"
+    objects: dict[str, tuple[bytes, str | None]]
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        key = url.path.removeprefix("/bucket").removeprefix("/")
+        if key not in self.objects:
+            query = dict(parse_qsl(url.query))
+            prefix, after = query.get("prefix", ""), query.get("start-after", "")
+            found = (
+                f"<Contents><Key>{name}</Key><LastModified>2025-01-01T00:00:00Z</LastModified>"
+                f"{f'<ETag>{tag}</ETag>' if tag else ''}<Size>{len(data)}</Size></Contents>"
+                for name, (data, tag) in sorted(self.objects.items())
+                if name.startswith(prefix) and name > after
+            )
+            is_listing = "list-type" in query
+            body = f"<ListBucketResult>{''.join(found)}</ListBucketResult>".encode()
+            self._answer(200 if is_listing else 404, body if is_listing else b"", {})
+            return
+        data, tag = self.objects[key]
+        headers = {"Last-Modified": "Wed, 01 Jan 2025 00:00:00 GMT"} | (
+            {"ETag": tag} if tag else {}
+        )
+        match = re.match(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "")
+        if match is None:
+            self._answer(200, data, headers)
+            return
+        first, last = match.groups()
+        start = int(first) if first else max(0, len(data) - int(last))
+        end = min(int(last), len(data) - 1) if first and last else len(data) - 1
+        headers["Content-Range"] = f"bytes {start}-{end}/{len(data)}"
+        self._answer(206, data[start : end + 1], headers)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+@each("tag, others", [(None, 0), ('W/"1"', 0), ('"1"', 1)])
+@each("suffix", [".parquet", ""])  # the last bytes of objects without .parquet are read
+def test_objects_of_no_known_version_are_opened(
+    tag, others, suffix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rewritten object of the same length cannot be told from the one that was indexed."""
+    old, new = (write(number, use_dictionary=False, compression="none") for number in range(2))
+    assert len(old) == len(new)
+    handler = type("Handler", (_Store,), {"objects": {}})
+    names = [f"lake/{number}{suffix}" for number in range(2)]
+    handler.objects = dict.fromkeys(names, (old, tag))
+    with serve(handler) as server:
+        for name, value in environment(server.url).items():
+            monkeypatch.setenv(name, value)
+        forget_clients()
+        index = str(tmp_path / "lake.sbbfx")
+        for report in (build_index("s3://bucket/lake/", "v", index), update_index(index)):
+            assert (report.files, report.segments) == (2, 1)
+            assert report.files_without_filter == 2 - 2 * others
+            assert len(report.reasons) == 1 - others
+        handler.objects = {names[0]: (old, tag), names[1]: (new, tag and tag.replace("1", "2"))}
+        paths = prune_index(index, {"v": [FILES + 1]})
+        assert f"s3://bucket/{names[1]}" in paths
+        assert len(paths) == 2 - others
+        rows = run(Probe("v", [FILES + 1]), index)
+        assert [row.path for row in rows if row.report and row.report.hits] == [
+            f"s3://bucket/{names[1]}"
+        ]
+        assert len(prune_index(index, {"v": [FILES + 1]}, listing=False)) == 2 - 2 * others
+    forget_clients()
+    for path in (tmp_path / "lake.sbbfx").iterdir():
+        path.unlink()
+    (tmp_path / "lake.sbbfx").rmdir()

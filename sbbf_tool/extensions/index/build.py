@@ -1,33 +1,30 @@
 """Building an index, and keeping it: new and changed files get a segment, and segments are merged
 when there are many.
 
-Segments have names that were never used, and `current.json` is replaced as the last step: a reader
-has the old index or the new one, and a process that is killed leaves files that nothing names. The
-next change removes them when they are old, since a reader may have opened the old `current.json` a
-moment ago.
+The order of the steps is in `target`: `current.json` is replaced as the last one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, closing
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.filter import BLOCK_BYTES
 from sbbf_tool.bloom.sizing import ensure_fpp
-from sbbf_tool.display import redact
-from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.extension import is_table_name
-from sbbf_tool.extensions.index import contents
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.index.contents import CURRENT, Contents, IndexReport, SegmentEntry
 from sbbf_tool.extensions.index.lake_index import (
     fingerprint_of,
+    full_name_of,
+    hash_of,
     identify,
     meaning_of,
     selection_of,
@@ -37,6 +34,7 @@ from sbbf_tool.extensions.index.segment import (
     BLOCKS,
     NO_CLASS,
     UNITS,
+    UNKNOWN_ROWS,
     WHOLE_FILE,
     OpenSegment,
     Unit,
@@ -44,6 +42,7 @@ from sbbf_tool.extensions.index.segment import (
     write_blocks,
     write_units,
 )
+from sbbf_tool.extensions.index.target import IndexTarget
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.frozen import replace
@@ -55,8 +54,7 @@ from sbbf_tool.running.named_columns import lacks_columns, reason_of
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
-from sbbf_tool.storage.system_calls import close, leads_to, lock, open_to_change
-from sbbf_tool.storage.whole import ensure_own_link, write_whole
+from sbbf_tool.storage.whole import write_whole
 from sbbf_tool.verbs.verb import as_name
 
 if TYPE_CHECKING:
@@ -69,109 +67,10 @@ MOST_SEGMENTS = 16
 """Number of segments that an update leaves; beyond it they are merged into one."""
 _TILE_BYTES = 64 << 20
 """Bytes of blocks in memory at once."""
-_KEPT_SECONDS = 3600
 _MOST_LINES = 20
+_MAPPED = "the table finds the columns of the file by a mapping of its own"
+_NO_VERSION = "the listing states no version of the file (a strong ETag), so it shows no change"
 _TypeAndBlocks = tuple[str, int]
-
-
-class IndexTarget:
-    """What an index is to be, or is: its folder, and what `current.json` states. Use as a context
-    manager."""
-
-    def __init__(self, folder: str, new: Contents | None = None) -> None:
-        """Take what a new index is to state; without it the index exists, and is updated. Raises
-        SbbfError."""
-        if places.is_url(folder):
-            raise RefusedError(
-                "an index is written on this machine",
-                file=folder,
-                hint="write it to a folder, and copy that to the store",
-            )
-        self.name, self.folder = folder, places.absolute(folder).rstrip("/")
-        self.current = os.path.join(self.folder, CURRENT)
-        self.is_new = new is not None
-        if new is not None:
-            if not self.folder.endswith(contents.SUFFIX):
-                raise UsageError(f"the name of an index ends with {contents.SUFFIX}", file=folder)
-            for name in new.lake:
-                if redact(name) != name:
-                    reason = (
-                        "an index keeps the URL, and others could read its password or signature"
-                    )
-                    raise RefusedError(
-                        reason, file=name, hint="give credentials as variables of the environment"
-                    )
-                if not places.is_url(name) and f"{self.folder}/".startswith(
-                    f"{os.path.realpath(name).rstrip('/')}/"
-                ):
-                    raise UsageError(
-                        f"the index would be among the files of {name}",
-                        file=folder,
-                        hint="name another folder",
-                    )
-            if os.path.lexists(self.current):
-                raise RefusedError(
-                    "the index exists",
-                    file=folder,
-                    hint="give it as the path to update it, or name another",
-                )
-            ensure_own_link(self.folder)
-        self.before = contents.read(self.folder) if new is None else new
-        self._stack = ExitStack()
-
-    def __enter__(self) -> IndexTarget:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._stack.close()
-        if self.is_new:
-            with suppress(OSError):
-                os.rmdir(self.folder)  # if it is empty
-
-    def begin(self) -> None:
-        """Make the folder, or keep other processes from changing the index. Raises SbbfError."""
-        try:
-            if self.is_new:
-                os.makedirs(self.folder, exist_ok=True)
-                return
-            self._fd = open_to_change(self.current)
-            self._stack.callback(close, self._fd)
-            with suppress(OSError):
-                lock(self._fd, self.folder, "updating")
-        except OSError as error:
-            what = f"cannot be {'created' if self.is_new else 'changed'}"
-            raise RefusedError(
-                f"the index {what}: {error.strerror or error}", file=self.folder
-            ) from error
-        self.before = contents.read(self.folder)
-        self._ensure_own()
-
-    def publish(self, after: Contents) -> None:
-        """Replace `current.json`, and remove old files that it does not name."""
-        if not self.is_new:
-            self._ensure_own()
-        for name in contents.names_of(self.before.segments) - contents.names_of(after.segments):
-            with suppress(OSError):
-                os.utime(
-                    os.path.join(self.folder, name), follow_symlinks=False
-                )  # the hour for readers that have it open begins now
-        with write_whole(self.current, overwrite=not self.is_new) as stream:
-            stream.write(contents.build(after))
-        named = contents.names_of(after.segments)
-        for name in os.listdir(self.folder):
-            path = os.path.join(self.folder, name)
-            if name.startswith("_segment-") and name not in named:
-                with suppress(OSError):
-                    if time.time() - os.stat(path).st_mtime > _KEPT_SECONDS:
-                        os.unlink(path)
-
-    def _ensure_own(self) -> None:
-        if not leads_to(self.current, self._fd):
-            raise ChangedError(
-                "another process has updated the index",
-                file=self.folder,
-                hint="run the command again",
-            )
 
 
 def begin_index(
@@ -188,11 +87,9 @@ def begin_index(
         ensure_fpp(fpp)
     if false_files is not None and (fpp is not None or not false_files > 0):
         raise UsageError("an index has a false-positive rate, or a number of false files above 0")
-    names = (
-        name if is_table_name(name) else places.absolute(name)
-        for name in map(os.fsdecode, as_iterable(paths))
-    )
-    return IndexTarget(os.fspath(index), Contents(tuple(names), as_name(column), where, fpp))
+    names = tuple(map(os.fsdecode, as_iterable(paths)))
+    lake = tuple(map(full_name_of, names))
+    return IndexTarget(os.fspath(index), Contents(lake, as_name(column), where, fpp, names=names))
 
 
 def build_index(
@@ -255,24 +152,19 @@ def index_files(
     if not dry_run:
         target.begin()
     before = target.before
-    listed = [identify(file) for file in selection.files() if file.skipped is None]
+    lake = _Lake(selection)
+    listed, fingerprints = lake.files, lake.fingerprints
     if not listed and selection.where is not None:
         raise UnreadableError("no file is in the partitions that are selected")
-    fingerprints = {file.path: fingerprint_of(file) for file in listed}
     table = selection.table
     meaning = meaning_of(table, before.column)
     # When the table gives the name to another column, no unit is of use.
     is_known = target.is_new or meaning == before.meaning
-    segments, known, gone = _mark_dead(
-        target, set(filter(None, fingerprints.values())) if is_known else set()
-    )
-    mapped = (
-        {live.path for live in selection.live_files() if live.columns is not None}
-        if table is not None
-        else set()
-    )
+    segments, known, gone = _mark_dead(target, lake if is_known else None)
     new = [
-        file for file in listed if fingerprints[file.path] not in known and file.path not in mapped
+        file
+        for file in listed
+        if fingerprints[file.path] not in known and file.path not in lake.unread
     ]
     fpp = before.fpp if false_files is None else min(0.5, false_files / max(1, len(listed)))
     wait_for_other_times(new)
@@ -282,11 +174,13 @@ def index_files(
     )  # an empty one would keep truth values as they are
     errors: list[str] = []
     is_complete = True
-    if mapped:
-        counts["doubtful"] += len(mapped)
-        reasons["the table finds the columns of the file by a mapping of its own"] = None
+    counts["doubtful"] += len(lake.unread)
+    reasons.update(dict.fromkeys(lake.unread.values()))
     verb = IndexUnits(before.column, fpp, dry_run, CrossChecks())
     with closing(_Collected(target.folder)) as collected:
+        for identity, file in lake.unread_by_identity.items():
+            if identity not in known:
+                collected.add_unread(file, identity)
         rows = carry(verb, selection.only(new)) if new else iter(())
         of_path = {file.path: file for file in new}
         useless: Row[FileUnits] | None = None
@@ -300,17 +194,19 @@ def index_files(
                     counts[name] += getattr(report, name)
                 if report.reason is not None:
                     reasons[report.reason] = None
-                if not dry_run and fingerprints[row.path] is not None:
-                    collected.add(of_path[row.path], report)
+                file, fingerprint = of_path[row.path], fingerprints[row.path]
+                if not dry_run and fingerprint is not None:
+                    collected.add(file, report, fingerprint)
+                elif not dry_run and lake.identify(file) not in known:
+                    collected.add_unread(file, lake.identify(file))
             else:
                 counts["failed"] += 1
                 # A folder that cannot be listed, or read, stands in the listing instead of its
                 # files.
-                is_complete = (
-                    is_complete
-                    and fingerprints.get(row.path) is not None
-                    and not os.path.isdir(row.path)
-                )
+                is_listed = fingerprints.get(row.path) is not None and not os.path.isdir(row.path)
+                is_complete = is_complete and is_listed
+                if is_listed and lake.identify(of_path[row.path]) not in known:
+                    collected.add_unread(of_path[row.path], lake.identify(of_path[row.path]))
                 errors.append(f"{row.path}: {row.reason}")
                 del errors[_MOST_LINES:]
         if target.is_new and useless is not None and not counts["useful"]:
@@ -358,27 +254,77 @@ def index_files(
     )
 
 
+class _Lake:
+    """The files of a lake, as they are listed now."""
+
+    def __init__(self, selection: Selection) -> None:
+        listing = list(selection.files())
+        is_in_table = selection.table is not None
+        self.skipped = [file for file in listing if file.skipped is not None]
+        self.files = [identify(file) for file in listing if file.skipped is None]
+        self.fingerprints = {
+            file.path: fingerprint_of(file, is_in_table=is_in_table) for file in self.files
+        }
+        self.unread = dict[str, str]()
+        """Why each file is not read that may hold any value, by path."""
+        for file in self.files:
+            if file.bytes is not None and self.fingerprints[file.path] is None:
+                self.unread[file.path] = _NO_VERSION
+        for live in selection.live_files() if is_in_table else ():
+            if live.columns is not None and live.path in self.fingerprints:
+                self.unread[live.path] = _MAPPED
+
+    def identify(self, file: ListedFile) -> bytes:
+        """Return the hash by which a unit is found that says nothing of its file."""
+        return hash_of(file, file.skipped or "")
+
+    @cached_property
+    def unread_by_identity(self) -> dict[bytes, ListedFile]:
+        """The files that are not read, and those that the listing skips."""
+        unread = [file for file in self.files if file.path in self.unread]
+        return {self.identify(file): file for file in (*unread, *self.skipped)}
+
+    def list_hashes(self, stored: AbstractSet[bytes]) -> set[bytes]:
+        """Return the hashes by which the units of these files are found, of which the index has
+        those in `stored`."""
+        hashes = set(self.unread_by_identity)
+        for file in self.files:
+            fingerprint = self.fingerprints[file.path]
+            is_stored = fingerprint in stored and file.path not in self.unread
+            # A file that could not be read before has a unit that says nothing of it.
+            hashes.add(fingerprint if is_stored and fingerprint else self.identify(file))
+        return hashes
+
+
 def _mark_dead(
-    target: IndexTarget, listed: set[bytes]
+    target: IndexTarget, lake: _Lake | None
 ) -> tuple[list[SegmentEntry], set[bytes], int]:
-    """Return the segments, with the units of files that are not listed as dead; the files that they
-    have, and how many are gone."""
-    segments, known, gone = list[SegmentEntry](), set[bytes](), set[bytes]()
+    """Return the segments, with the units of files that are not in the lake as dead; the hashes by
+    which the others are found, and the number of files that are gone. Without a lake, all are."""
+    stored = list[list[tuple[bytes, bool, bool]]]()
     for entry in target.before.segments:
         with entry.open(target.folder) as segment:
             segment.ensure_whole()
-            dead, gone_before = bytearray(entry.units), len(gone)
-            for unit, fingerprint in segment.read_units("fingerprint"):
-                if fingerprint in listed:
-                    known.add(fingerprint)
-                else:
-                    dead[unit] = 1
-                    if not (entry.dead_units and entry.dead_units[unit]):
-                        gone.add(fingerprint)
-        segments.append(
-            replace(entry.with_dead(bytes(dead)), files=entry.files - len(gone) + gone_before)
-        )
-    return [each for each in segments if b"\0" in (each.dead_units or b"\0")], known, len(gone)
+            found = segment.read_units("fingerprint", "rows", "skipped")
+            stored.append(
+                [(each, count != UNKNOWN_ROWS, bool(skipped)) for _, each, count, skipped in found]
+            )
+    all_hashes = {fingerprint for rows in stored for fingerprint, _, _ in rows}
+    listed = set[bytes]() if lake is None else lake.list_hashes(all_hashes)
+    segments, gone = list[SegmentEntry](), set[bytes]()
+    for entry, rows in zip(target.before.segments, stored, strict=True):
+        dead, gone_files = bytearray(entry.units), set[bytes]()
+        for unit, (fingerprint, is_read, is_skipped) in enumerate(rows):
+            if fingerprint in listed:
+                continue
+            dead[unit] = 1
+            if not (entry.dead_units and entry.dead_units[unit]):
+                gone_files.update(() if is_skipped else (fingerprint,))
+                gone.update((fingerprint,) if is_read else ())
+        files = entry.files - len(gone_files)
+        segments.append(replace(entry.with_dead(bytes(dead)), files=files))
+    live = [each for each in segments if b"\0" in (each.dead_units or b"\0")]
+    return live, all_hashes & listed, len(gone)
 
 
 class _Collected:
@@ -395,16 +341,14 @@ class _Collected:
         for spool in self._blocks.values():
             spool.clear()
 
-    def add(self, file: ListedFile, report: FileUnits) -> None:
+    def add(self, file: ListedFile, report: FileUnits, fingerprint: bytes | None = None) -> None:
         """Add the units of a file."""
-        fingerprint = fingerprint_of(file)
+        fingerprint = fingerprint_of(file) if fingerprint is None else fingerprint
         assert fingerprint is not None, "only files with a fingerprint are indexed"
-        name = (escape_bytes(file.path), file.bytes or 0, version_of(file), fingerprint)
+        name = _describe(file, fingerprint)
         self.files += 1
         if report.reason is not None:
-            self._rows.setdefault(None, []).append(_unit_row(*name, WHOLE_FILE, report.rows))
-            self.units += 1
-            self.false_files += 1
+            self._add_open(_unit_row(*name, WHOLE_FILE, report.rows))
         for unit in report.units:
             key = report.type, len(unit.bitset) // BLOCK_BYTES
             if key not in self._blocks:
@@ -416,6 +360,17 @@ class _Collected:
             self.units += 1
             self.false_files += unit.fpp
 
+    def add_unread(self, file: ListedFile, identity: bytes) -> None:
+        """Add a unit of a file that was not read and may hold any value, or that is skipped."""
+        row = _unit_row(*_describe(file, identity), WHOLE_FILE, UNKNOWN_ROWS)
+        self._add_open(row._replace(skipped=file.skipped or ""))
+        self.files += file.skipped is None
+
+    def _add_open(self, row: Unit) -> None:
+        self._rows.setdefault(None, []).append(row)
+        self.units += 1
+        self.false_files += not row.skipped
+
     def classes(
         self,
     ) -> Iterator[tuple[_TypeAndBlocks | None, int, Iterator[Unit], Iterator[bytes]]]:
@@ -426,6 +381,11 @@ class _Collected:
             yield key, len(rows), iter(rows), _transpose(self._blocks[key], len(rows), key[1])
         if rows := self._rows.get(None, []):
             yield None, len(rows), iter(rows), iter(())
+
+
+def _describe(file: ListedFile, fingerprint: bytes) -> tuple[str, int, str, bytes]:
+    path = file.path if places.is_url(file.path) else os.path.abspath(file.path)
+    return escape_bytes(path), file.bytes or 0, version_of(file), fingerprint
 
 
 def _unit_row(

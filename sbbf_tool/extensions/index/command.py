@@ -69,8 +69,9 @@ def command(
     `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since.
     A query before that lists the lake, and opens such files itself, so that no value is missed.
     """
-    from sbbf_tool.extensions.index.build import IndexTarget, begin_index, index_files
+    from sbbf_tool.extensions.index.build import begin_index, index_files
     from sbbf_tool.extensions.index.lake_index import selection_of
+    from sbbf_tool.extensions.index.target import IndexTarget
 
     if files.as_files:
         raise click.UsageError(

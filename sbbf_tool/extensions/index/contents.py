@@ -31,6 +31,7 @@ SUFFIX = ".sbbfx"
 CURRENT = "current.json"
 FORMAT, VERSION = "sbbf-index", 2
 _NAME = re.compile("_segment-[0-9a-f]{16}")
+_FILE = re.compile(rf"{_NAME.pattern}(?:{re.escape(UNITS)}|{re.escape(BLOCKS)})")
 _MOST_BYTES = 256 << 20
 
 
@@ -111,6 +112,11 @@ class Contents(Frozen):
     """Version of the table that was indexed."""
     meaning: str | None = None
     """What the table means by the name of the column; see `lake_index.meaning_of`."""
+    names: tuple[str, ...] = ()
+    """The names of the lake as they were given, by which files are printed where they mean the
+    same."""
+    retired: tuple[str, ...] = ()
+    """Files of former segments, which readers may still have open."""
     segments: tuple[SegmentEntry, ...] = field(default=())
 
 
@@ -199,6 +205,11 @@ def read(folder: str) -> Contents:
         raise UnreadableError(
             f"the index cannot be read: {error.strerror or error}", file=name
         ) from None
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether the form of a name is that of a file of a segment."""
+    return _FILE.fullmatch(name) is not None
 
 
 def names_of(segments: Sequence[SegmentEntry]) -> set[str]:

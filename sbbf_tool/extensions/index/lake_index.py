@@ -7,16 +7,20 @@ are new, or that have changed since they were indexed, which the listing of the 
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from hashlib import blake2b
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.spec import block_index
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.extension import absolute_table_name, is_table_name
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import (
     FINGERPRINT_BYTES,
@@ -31,14 +35,16 @@ from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import Bounds, key_of
+from sbbf_tool.reports.plain import restore_bytes
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.storage import places
+from sbbf_tool.storage.listing import WILDCARD
+from sbbf_tool.verbs.verb import Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import Contents
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import Table
-    from sbbf_tool.verbs.verb import Needs
 
 _ONE = b"\1"
 _FEW = 64
@@ -47,19 +53,36 @@ concurrently."""
 
 
 def version_of(file: ListedFile) -> str:
-    """Return what changes with the content of a listed file."""
+    """Return what changes with the content of a listed file; empty if its listing states no such
+    thing."""
     return file.etag or (
         "" if file.modified is None else f"{file.modified!r} {file.change_time!r} {file.inode}"
     )
 
 
-def fingerprint_of(file: ListedFile) -> bytes | None:
+def fingerprint_of(file: ListedFile, *, is_in_table: bool = False) -> bytes | None:
     """Return the hash by which a file of a listing is found in the index; None if its listing does
-    not state its length."""
-    if file.bytes is None:
+    not state its length and its version.
+
+    The files of a table never change, so that path and length are enough.
+    """
+    if file.bytes is None or not (is_in_table or version_of(file)):
         return None
-    parts = (os.fsencode(file.path), str(file.bytes).encode(), version_of(file).encode())
-    return blake2b(b"\0".join(parts), digest_size=FINGERPRINT_BYTES).digest()
+    return hash_of(file)
+
+
+def hash_of(file: ListedFile, *marks: str) -> bytes:
+    """Return a hash of what a listing states of a file; with `marks`, another one."""
+    parts = (os.fsencode(_full_path(file.path)), str(file.bytes).encode())
+    texts = (version_of(file), *marks)
+    return blake2b(
+        b"\0".join((*parts, *map(str.encode, texts))), digest_size=FINGERPRINT_BYTES
+    ).digest()
+
+
+def _full_path(path: str) -> str:
+    """Return the path of a file of a listing as the index has it, wherever the listing was made."""
+    return path if places.is_url(path) else os.path.abspath(path)
 
 
 def meaning_of(table: Table | None, column: str) -> str | None:
@@ -89,6 +112,16 @@ def identify(file: ListedFile) -> ListedFile:
     return list_file(file.path)
 
 
+class _Judgment(NamedTuple):
+    """What an index knows of the values of a query."""
+
+    excluded: AbstractSet[bytes] = frozenset()
+    """Fingerprints of the files that hold none of them."""
+    types: Mapping[bytes, str] = {}
+    """Type of the column in each of these files, if one of the types of the lake cannot hold one of
+    the values."""
+
+
 class LakeIndex:
     """An index that is read; see `running.selection.Index`."""
 
@@ -96,84 +129,189 @@ class LakeIndex:
         """Read the contents. Raises MissingError and UnreadableError."""
         self.name = self.folder = folder.rstrip("/")
         self.contents = contents.read(self.folder)
-        self.paths = self.contents.lake
+        names, full_names = self.contents.names, self.contents.lake
+        if len(names) != len(full_names):
+            names = full_names
+        self.paths = tuple(map(_name_in_use, names, full_names))
         self.excluded, self.lists = 0, True
 
     def narrow(
         self, files: Iterator[ListedFile], needs: Needs, table: Table | None
     ) -> Iterator[ListedFile]:
-        """Leave out the files that certainly hold none of the values. The first one stays if no
-        other does: its report is the answer."""
-        is_meant = (
-            needs.columns[:1] == (self.contents.column,)
-            and meaning_of(table, self.contents.column) == self.contents.meaning
-        )
+        """Leave out the files that certainly hold none of the values; see
+        `running.selection.Index`."""
         if not self.lists:
-            if not is_meant:
-                hint = "list the files, or update the index if the table has renamed the column"
-                raise UsageError(
-                    f"the index is of column {self.contents.column}", file=self.name, hint=hint
-                )
-            yield from self._find_known(needs)
+            self.ensure_meant(needs.columns[:1], table)
+            yield from self._find_known(needs.values)
             return
         self.excluded, first, is_empty = 0, None, True
-        known = self.find_excluded(needs.values) if is_meant else frozenset()
+        is_meant = self._is_meant(needs.columns[:1], table)
+        judgment = self._judge(needs.values) if is_meant else _Judgment()
+        shown = set[str]()
         for file in files:
-            if _is_among(file, known):
+            fingerprint = _find_among(file, judgment.excluded, table)
+            kind = None if fingerprint is None else judgment.types.get(fingerprint)
+            if fingerprint is None or (kind is not None and kind not in shown):
+                shown.update(() if kind is None else (kind,))
+                is_empty = is_empty and file.skipped is not None
+                yield file
+            else:
                 first = first or file
                 self.excluded += 1
-            else:
-                is_empty = False
-                yield file
         if first is not None and is_empty:
             self.excluded -= 1
             yield first
 
-    def _find_known(self, needs: Needs) -> Iterator[ListedFile]:
-        """Yield the indexed files that may hold one of the values, without a listing; one file if
-        there is none."""
-        paths = list(self.find_paths(needs.values)) or list(islice(self._live_paths(), 1))
+    def ensure_meant(self, columns: Sequence[str], table: Table | None) -> None:
+        """Raise UsageError unless the index is of this column, as the table means it now."""
+        if not self._is_meant(columns, table):
+            hint = "list the files, or update the index if the table has renamed the column"
+            raise UsageError(
+                f"the index is of column {self.contents.column}", file=self.name, hint=hint
+            )
+
+    def _is_meant(self, columns: Sequence[str], table: Table | None) -> bool:
+        column = self.contents.column
+        return (*columns,) == (column,) and meaning_of(table, column) == self.contents.meaning
+
+    def _find_known(self, values: Sequence[object]) -> Iterator[ListedFile]:
+        """Yield the indexed files that may hold one of the values, without a listing; one file of
+        each type if a type cannot hold a value, and one file if there is none."""
+        files, is_unfit = self._find(values)
+        paths = [file.path for file in files if file.skipped is None]
+        if is_unfit or not paths:
+            others = (path for path in self._live_paths() if path not in paths)
+            paths += islice(others, None if is_unfit else 1)
         self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
-        yield from map(ListedFile, paths)
+        yield from map(ListedFile, map(self._name_of, sorted(paths, key=_order_of)))
+        for file in files:
+            if file.skipped is not None:
+                yield replace(file, path=self._name_of(file.path))
+
+    def _name_of(self, path: str) -> str:
+        """Return the path of an indexed file as a listing of the lake would print it."""
+        for name, full_name in zip(self.paths, self.contents.lake, strict=True):
+            base = _base_of(full_name).rstrip("/")
+            if name != full_name and f"{path}/".startswith(f"{base}/"):
+                return os.path.join(_base_of(name), path[len(base) + 1 :]).rstrip("/")
+        return path
 
     def _live_paths(self) -> Iterator[str]:
-        """Yield the path of the first unit of each segment that is not dead."""
-        for entry in self.contents.segments:
-            with entry.open(self.folder) as segment:
-                segment.ensure_whole()
-                first = (entry.dead_units or b"\0").find(b"\0")
-                units = segment.read_units("path", only=lambda rows, first=first: first in rows)  # type: ignore[misc]
-                yield from (path for unit, path in units if unit == first)
-
-    def find_excluded(self, values: Sequence[object]) -> set[bytes]:
-        """Return the fingerprints of the files that hold none of the values. Raises UnreadableError
-        for a damaged index."""
-        all_files, kept = set[bytes](), set[bytes]()
-        with ExitStack() as stack:
-            for entry in self.contents.segments:
-                segment = stack.enter_context(entry.open(self.folder))
-                hits = find_hits(segment, values)
-                for unit, fingerprint in segment.read_units("fingerprint"):
-                    (kept if hits[unit] else all_files).add(fingerprint)
-        return all_files - kept
-
-    def find_paths(self, values: Sequence[object]) -> Iterator[str]:
-        """Yield the paths of the indexed files that may hold one of the values, as far as the index
-        knows them; each once."""
+        """Yield the path of the first live unit of each type of the column."""
         seen = set[str]()
         for entry in self.contents.segments:
             with entry.open(self.folder) as segment:
+                segment.ensure_whole()
+                dead = entry.dead_units or bytes(entry.units)
+                wanted = []
+                for group in segment.classes:
+                    unit = dead.find(b"\0", group.first, group.first + group.units)
+                    if unit >= 0 and _name_type(group) not in seen:
+                        seen.add(_name_type(group))
+                        wanted.append(unit)
+                rows = _read_paths(segment, wanted)
+                yield from (path for unit, path, _ in rows if unit in wanted)
+
+    def find_excluded(self, values: Sequence[object]) -> AbstractSet[bytes]:
+        """Return the fingerprints of the files that hold none of the values. Raises UnreadableError
+        for a damaged index."""
+        return self._judge(values).excluded
+
+    def _judge(self, values: Sequence[object]) -> _Judgment:
+        all_files, kept, types = set[bytes](), set[bytes](), dict[bytes, str]()
+        with ExitStack() as stack:
+            segments = [
+                stack.enter_context(entry.open(self.folder)) for entry in self.contents.segments
+            ]
+            found = [find_hits(segment, values) for segment in segments]
+            is_unfit = any(each.is_unfit for each in found)
+            for segment, hits in zip(segments, found, strict=True):
+                firsts = [group.first for group in segment.classes]
+                names = list(map(_name_type, segment.classes))
+                for unit, fingerprint in segment.read_units("fingerprint"):
+                    if hits.flags[unit]:
+                        kept.add(fingerprint)
+                        continue
+                    all_files.add(fingerprint)
+                    if is_unfit:
+                        types[fingerprint] = names[bisect_right(firsts, unit) - 1]
+        return _Judgment(all_files - kept, types)
+
+    def find_paths(self, values: Sequence[object]) -> list[str]:
+        """Return the paths of the files that may hold one of the values, as far as the index knows
+        them; also of files that a listing skips."""
+        return [file.path for file in self._find(values)[0]]
+
+    def _find(self, values: Sequence[object]) -> tuple[list[ListedFile], bool]:
+        """Return the files that may hold one of the values, each once, and whether a type of the
+        column cannot hold one of them."""
+        found = dict[str, ListedFile]()
+        is_unfit = False
+        for entry in self.contents.segments:
+            with entry.open(self.folder) as segment:
                 hits, dead = find_hits(segment, values), entry.dead_units
-                for unit, path in segment.read_units(
-                    "path", only=lambda rows, hits=hits: _ONE in hits[rows.start : rows.stop]
-                ):  # type: ignore[misc]
-                    if hits[unit] and not (dead and dead[unit]) and path not in seen:
-                        seen.add(path)
-                        yield path
+                is_unfit = is_unfit or hits.is_unfit
+                wanted = [
+                    unit
+                    for unit, flag in enumerate(hits.flags)
+                    if flag and not (dead and dead[unit])
+                ]
+                of_wanted = set(wanted)
+                for unit, path, skipped in _read_paths(segment, wanted):
+                    if unit in of_wanted:
+                        found.setdefault(path, ListedFile(path, skipped=skipped or None))
+        return list(found.values()), is_unfit
 
 
-def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
-    return bool(known) and file.skipped is None and fingerprint_of(identify(file)) in known
+def _read_paths(segment: OpenSegment, wanted: Sequence[int]) -> Iterator[tuple[int, str, str]]:
+    """Yield position, path and reason for a skip of the units in the row groups that have one of
+    these units, which are in order."""
+
+    def has_wanted(rows: range) -> bool:
+        at = bisect_right(wanted, rows.start - 1)
+        return at < len(wanted) and wanted[at] in rows
+
+    for unit, path, skipped in segment.read_units("path", "skipped", only=has_wanted):
+        yield unit, restore_bytes(path), skipped
+
+
+def _order_of(path: str) -> str:
+    """Return the key by which listings order paths: a folder stands where its name does."""
+    return path if places.is_url(path) else path.replace("/", "\0")
+
+
+def _name_type(group: UnitClass) -> str:
+    return json.dumps(group.type, sort_keys=True)
+
+
+def _name_in_use(name: str, full_name: str) -> str:
+    """Return the name of a part of the lake as it was given, if it still means the same."""
+    try:
+        return name if full_name_of(name) == full_name else full_name
+    except SbbfError:
+        return full_name
+
+
+def full_name_of(name: str) -> str:
+    """Return a part of a lake by a name that means the same in every working folder."""
+    return absolute_table_name(name) if is_table_name(name) else places.absolute(name)
+
+
+def _base_of(name: str) -> str:
+    """Return the part of a name that the paths of all of its files begin with."""
+    if places.is_url(name) or is_table_name(name):
+        return name
+    path = places.local_path(name)
+    match = re.search(WILDCARD, path)
+    return path if match is None else path[: match.start()].rpartition("/")[0]
+
+
+def _find_among(file: ListedFile, known: AbstractSet[bytes], table: Table | None) -> bytes | None:
+    """Return the fingerprint of a listed file if it is among these."""
+    if not known or file.skipped is not None:
+        return None
+    fingerprint = fingerprint_of(identify(file), is_in_table=table is not None)
+    return fingerprint if fingerprint in known else None
 
 
 def prune_index(
@@ -185,8 +323,11 @@ def prune_index(
         pyarrow.dataset.dataset(prune_index("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
 
     The lake is listed, and files are returned that are new or have changed since they were indexed;
-    without `listing`, only the index is read, which knows nothing of them. Raises UsageError for
-    another column, and UnreadableError for a damaged index.
+    without `listing`, only the index is read, which knows nothing of them, and the metadata of a
+    table. Files that a run would skip are returned too, such as data files of a table that are not
+    Parquet: the reader has to refuse them. Rows that a table has deleted are not known. Raises
+    UsageError for another column, RefusedError if rows that are in no file may hold a value, and
+    UnreadableError for a damaged index.
     """
     lake_index = LakeIndex(os.fspath(index))
     column = lake_index.contents.column
@@ -196,15 +337,16 @@ def prune_index(
             file=lake_index.name,
         )
     wanted = values_of(values[column])
-    if not listing:
-        return list(lake_index.find_paths(wanted))
     selection = selection_of(replace(lake_index.contents, where=None))
+    for other in selection.other_rows(Needs(columns=(column,), values=wanted)):
+        raise RefusedError(other.skipped or "", file=other.path)
+    if not listing:
+        lake_index.ensure_meant((column,), selection.table)
+        return lake_index.find_paths(wanted)
     is_meant = meaning_of(selection.table, column) == lake_index.contents.meaning
     known = lake_index.find_excluded(wanted) if is_meant else frozenset()
     return [
-        file.path
-        for file in selection.files()
-        if file.skipped is None and not _is_among(file, known)
+        file.path for file in selection.files() if _find_among(file, known, selection.table) is None
     ]
 
 
@@ -219,10 +361,20 @@ def selection_of(index: Contents) -> Selection:
     )
 
 
-def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
-    """Return a byte for each unit of a segment: 0 if it certainly holds none of the values."""
+class Hits(NamedTuple):
+    """The units of a segment that may hold one of the values of a query."""
+
+    flags: bytearray
+    """A byte for each unit: 0 if it certainly holds none of them."""
+    is_unfit: bool
+    """Whether the column of a class has a type that cannot hold one of them."""
+
+
+def find_hits(segment: OpenSegment, values: Sequence[object]) -> Hits:
+    """Query the units of a segment. Raises UnreadableError for a damaged one."""
     segment.ensure_whole()
     hits = bytearray(_ONE * segment.units)
+    is_unfit = False
     reuse, queries = Reuse(), []
     for group in segment.classes:
         if not group.type:  # `MissingColumn.answer`
@@ -233,6 +385,7 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
             question = reuse.question_of(group.column, values, is_strict=False)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise damaged(f"no column has the type of a class: {error}", segment.path) from None
+        is_unfit = is_unfit or bool(question.unfit)
         # What the column cannot be compared with, null and BOOLEAN are no matter of filters.
         if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
             hits[group.first : group.first + group.units] = bytes(group.units)
@@ -245,7 +398,7 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
     )
     for group, question, by_block in queries:
         _UnitTest(segment, group, question, hits).query(by_block)
-    return hits
+    return Hits(hits, is_unfit)
 
 
 def _by_block(question: Question, group: UnitClass) -> list[tuple[int, list[int]]]:

@@ -43,6 +43,15 @@ def is_name(name: str) -> bool:
     return name.startswith(DUCKLAKE) or find_catalog(name) is not None
 
 
+def absolute_name(name: str) -> str:
+    """Return a name by which a table in a catalog is found from every working folder."""
+    if not name.startswith(DUCKLAKE):
+        return name
+    from sbbf_tool.extensions.tables.ducklake.catalog import absolute_name as absolute_ducklake
+
+    return absolute_ducklake(name)
+
+
 def is_table(name: str) -> bool:
     """Return whether a name means a table, without reading it."""
     return (

@@ -175,7 +175,7 @@ def _judge(
             None
             if entry is None
             else entry._replace(
-                path=location.with_key(key).url, bytes=version.size, etag=version.tag
+                path=location.with_key(key).url, bytes=version.size, etag=version.strong_tag
             )
         )
 

@@ -34,10 +34,11 @@ from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, RefusedError, UsageError
 from sbbf_tool.extensions.index import build as build_module
 from sbbf_tool.extensions.index import contents, lake_index, segment
-from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
+from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
 from sbbf_tool.extensions.index.lake_index import LakeIndex, fingerprint_of, identify, prune_index
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
+from sbbf_tool.extensions.index.target import IndexTarget
 from sbbf_tool.extensions.index.units import FileUnit, FileUnits
 from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.pages import read_page

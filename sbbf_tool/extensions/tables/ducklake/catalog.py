@@ -112,6 +112,19 @@ def parse_name(text: str) -> TableName:
     return TableName(text, database, place, *([None] * (2 - len(parts)) + parts))
 
 
+def absolute_name(text: str) -> str:
+    """Return a name of the same table with the absolute path of its catalog, unless that is in
+    PostgreSQL. Raises the errors of `parse_name`."""
+    name, rest = parse_name(text), text.removeprefix(DUCKLAKE)
+    if name.database == POSTGRES:
+        return text
+    match = _LAST_TABLE.fullmatch(rest)
+    catalog = rest if match is None else match["catalog"]
+    is_named = catalog.startswith(f"{name.database}:")
+    prefix = f"{DUCKLAKE}{name.database}:" if is_named else DUCKLAKE
+    return f"{prefix}{name.place}{rest.removeprefix(catalog)}"
+
+
 WAIT_SECONDS = 30.0
 """How long to wait for another process that has the catalog locked."""
 _MAX_VALUE_BYTES = 16 << 20
