@@ -35,6 +35,7 @@ from sbbf_tool.storage.objects.conditional import (
     remove,
     understanding_answers,
 )
+from sbbf_tool.storage.objects.paging import Listed, list_once
 from sbbf_tool.storage.objects.retries import (
     TEMPORARY_STATUSES,
     Budget,
@@ -176,12 +177,9 @@ class CloudStore(ReadOnlyStore):
             yield prefix, version
             return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
-        metas = (
-            meta
-            for meta in self._metas(prefix[: prefix.rfind("/") + 1], after)
-            if meta["path"].startswith(prefix)
-        )
-        yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
+        folder = prefix[: prefix.rfind("/") + 1]
+        listed = list_once(lambda: self._pages(folder, after))
+        yield from islice((pair for pair in listed if pair[0].startswith(prefix)), limit)
 
     def create(self, key: str, data: bytes) -> None:
         if self._service == "http":
@@ -193,37 +191,41 @@ class CloudStore(ReadOnlyStore):
             super().remove(key)
         remove(lambda: self._call(lambda: obstore.delete(self._store, key)))
 
-    def _metas(self, prefix: str, after: str) -> Iterator[Any]:
+    def _pages(self, prefix: str, after: str) -> Iterator[list[Listed]]:
         """Yield a listing. After an error it begins again after the last key: obstore would end it
-        as if it were complete."""
+        as if it were complete.
+
+        obstore also ends the list of Google's that states that it goes on and no token: such a list
+        is whole if nothing comes after its last key.
+        """
         pages: Any = None
-        mark, count, limit = (
-            "",
-            0,
-            1,
-        )  # a listing that never ends comes back to its object number 1, 2, 4, 8, ...
+        last = after
 
         def request() -> Any:
             nonlocal pages
             listing, pages = (
                 pages
-                or iter(obstore.list(self._store, prefix=prefix or None, offset=after or None)),
+                or iter(obstore.list(self._store, prefix=prefix or None, offset=last or None)),
                 None,
             )
             page = next(listing, None)
             pages = listing
             return page
 
-        while (page := self._call(request)) is not None:
-            for meta in page:
-                if (after := meta["path"]) == mark:
-                    raise UnreadableError(
-                        "the service lists the same objects again and again",
-                        hint="check the endpoint",
-                    )
-                if (count := count + 1) == limit:
-                    mark, limit = after, 2 * limit
-                yield meta
+        start = after
+        while True:
+            page = self._call(request)
+            if page is None:
+                if self._service != "gs" or last == start:
+                    return
+                start, pages = last, None
+                continue
+            # Emulators begin with the first key, whatever key the list is to begin after.
+            listed = [(meta["path"], self._version(meta)) for meta in page if meta["path"] > start]
+            if not listed and start != after:
+                return
+            last = max((last, *(key for key, _ in listed)))
+            yield listed
 
     def _path(self, key: str) -> str:
         return "" if self._service == "http" else key

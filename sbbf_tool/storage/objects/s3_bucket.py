@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import botocore.config
 import botocore.exceptions as wrong
@@ -31,6 +32,7 @@ from botocore.parsers import ResponseParserError
 
 from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.answers import read_answer
+from sbbf_tool.storage.objects.paging import Listed, endless_error, list_once
 from sbbf_tool.storage.objects.retries import (
     IN_FLIGHT,
     TEMPORARY_STATUSES,
@@ -160,31 +162,80 @@ class S3Bucket:
     def objects(
         self, prefix: str, limit: int | None = None, after: str = ""
     ) -> Iterator[tuple[str, Version]]:
-        request: dict[str, Any] = {
-            "Bucket": self.bucket,
-            "Prefix": prefix,
-            "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS),
-        }
-        if after:
-            request["StartAfter"] = after
+        most = min(limit or _PAGE_KEYS, _PAGE_KEYS)
+        yield from islice(list_once(lambda: self._pages(prefix, after, most)), limit)
 
-        def request_page() -> tuple[list[tuple[str, Version]], str | None]:
-            page = self.client.list_objects_v2(**request)
-            next_token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
-            return [
-                (entry["Key"], Version(entry.get("Size", 0), entry.get("ETag")))
-                for entry in page.get("Contents", ())
-            ], next_token
+    def _pages(self, prefix: str, after: str, most: int) -> Iterator[list[Listed]]:
+        """Yield the pages of a list. Raises UnreadableError if it does not go on where it should.
 
-        while limit is None or limit > 0:
-            objects, next_token = self.send(request_page)
-            yield from objects[:limit]
-            if next_token is None:
+        Servers that know only the first version of the protocol answer with it: their lists go on
+        after a key (`marker`), and so do those that state no token (`start-after`).
+        """
+        request = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": most}
+        first = {**request, "StartAfter": after} if after else request
+        page = self._page(self.client.list_objects_v2, **first)
+        tokens = set[str]()
+        while True:
+            # Servers of the first version do not know `StartAfter`.
+            yield [listed for listed in page.objects if listed[0] > after]
+            if page.is_last:
                 return
-            if next_token == request.get("ContinuationToken"):
-                raise NotS3Error  # The same page would be returned forever.
-            limit = None if limit is None else limit - len(objects)
-            request["ContinuationToken"] = next_token
+            token = page.token
+            if token in tokens:
+                raise endless_error("the store lists the same objects again and again")
+            if token:
+                tokens.add(token)
+                page = self._page(self.client.list_objects_v2, **request, ContinuationToken=token)
+            elif page.objects:
+                mark = max(after, *(key for key, _ in page.objects))
+                page = self._page_after(mark, page.is_first_version, **request)
+            else:
+                raise self._unfinished_error()
+
+    def _page_after(self, mark: str, is_first_version: bool, **request: Any) -> _Page:
+        """Return the page of a list that begins after a key. Raises UnreadableError if the server
+        can only begin at its first key."""
+        ways = [
+            (self.client.list_objects_v2, {"StartAfter": mark}),
+            (self.client.list_objects, {"Marker": mark}),
+        ]
+        if is_first_version:
+            ways.reverse()
+        for operation, start in ways:
+            page = self._page(operation, **request, **start)
+            keys = [key for key, _ in page.objects]
+            is_end = page.is_last and all(key == mark for key in keys)
+            if is_end or any(key > mark for key in keys):
+                return page
+        raise self._unfinished_error()
+
+    def _page(self, operation: Callable[..., dict[str, Any]], **request: Any) -> _Page:
+        return self.send(lambda: _parse_page(operation(**request)))
+
+    def _unfinished_error(self) -> UnreadableError:
+        return endless_error(
+            f"the server {self.client.meta.endpoint_url} states that its list goes on, but neither "
+            "how nor what comes next (it ignores marker and start-after)"
+        )
+
+
+class _Page(NamedTuple):
+    objects: list[Listed]
+    is_last: bool
+    token: str
+    """What the request for the next page must state; empty if the server states none."""
+    is_first_version: bool
+    """Whether the answer is one of the first version of the protocol."""
+
+
+def _parse_page(answer: dict[str, Any]) -> _Page:
+    objects = [
+        (str(entry["Key"]), Version(entry.get("Size", 0), entry.get("ETag")))
+        for entry in answer.get("Contents", ())
+    ]
+    is_last = not answer.get("IsTruncated")
+    token = answer.get("NextContinuationToken") or ""
+    return _Page(objects, is_last, token, is_first_version="KeyCount" not in answer)
 
 
 def _expected_range(range_header: str, size: int) -> tuple[int, int]:

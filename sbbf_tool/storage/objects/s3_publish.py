@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
@@ -36,6 +37,7 @@ from sbbf_tool.storage.objects.conditional import (
     write_once,
     write_parts,
 )
+from sbbf_tool.storage.objects.paging import endless_error
 from sbbf_tool.storage.objects.s3_bucket import ARCHIVES, COPIED_ATTRIBUTES, S3Bucket, call
 from sbbf_tool.storage.objects.store import (
     DeniedError,
@@ -203,14 +205,7 @@ class _S3Upload(Upload):
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
         """Ensure that all parts have their planned sizes and that the old object has not changed:
         some stores check neither."""
-        pages = self.store.client.get_paginator("list_parts")
-        stored_parts = self.send(
-            lambda: {
-                part["PartNumber"]: (part["Size"], _strip_quotes(part["ETag"]))
-                for page in pages.paginate(**self._place, UploadId=upload_id)
-                for part in page.get("Parts", ())
-            }
-        )
+        stored_parts = self._list_parts(upload_id)
         expected_parts = {
             number: (part.end - part.start, _strip_quotes(tag))
             for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
@@ -224,6 +219,25 @@ class _S3Upload(Upload):
             and self.old.store.version(self.old.location.key) != self.old.version
         ):
             raise OtherVersionError().at(file=self.old.name)
+
+    def _list_parts(self, upload_id: str) -> dict[int, tuple[int, str]]:
+        """Return size and ETag of the parts in the store by their numbers; a page goes on after the
+        last number of the page before."""
+        parts: dict[int, tuple[int, str]] = {}
+        mark = 0
+        while True:
+            place: dict[str, Any] = {**self._place, "UploadId": upload_id}
+            if mark:
+                place["PartNumberMarker"] = mark
+            page = self.send(partial(self.store.client.list_parts, **place))
+            for part in page.get("Parts", ()):
+                parts[part["PartNumber"]] = part["Size"], _strip_quotes(part["ETag"])
+            if not page.get("IsTruncated"):
+                return parts
+            last = max(parts, default=0)
+            if last <= mark:
+                raise endless_error("the store's list of parts goes on, but brings no other part")
+            mark = last
 
     def _on_condition(
         self, write: Callable[[dict[str, str]], object], expected: str | None
@@ -428,7 +442,7 @@ class S3Facts:
 
     def _list_uploads(self, prefix: str, delimiter: str) -> Counter[str] | None:
         """Count the unfinished uploads below a prefix by key; None if there are more than one
-        answer lists."""
+        answer lists, of which those of the key `prefix` come first."""
         with suppress(SbbfError):
             options = {"Delimiter": delimiter} if delimiter else {}
             answer = self._store.send(
