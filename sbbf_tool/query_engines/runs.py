@@ -29,6 +29,8 @@ from sbbf_tool.query_engines.terms import (
 
 OUTCOMES = (USED, LOSES_ROWS, FAILS, CANNOT_COMPARE)
 """The outcomes that the file lists; the others are `unused`."""
+_QUERIES = frozenset((USED, *EFFECTS))
+"""The outcomes of a release that queries the filter."""
 
 
 class ReleaseRun(Frozen):
@@ -45,34 +47,33 @@ class ReleaseRun(Frozen):
 
     @property
     def uses_filters(self) -> bool:
-        return any(
-            outcome in (USED, *EFFECTS)
-            for by_family in self.outcomes.values()
-            for outcome in by_family.values()
-        )
+        return bool(self.predicates)
 
     def outcome_of(self, family: str) -> str:
         """Return the outcome for a family: harm with any predicate, otherwise `used` with any
         predicate, otherwise `unused`."""
         outcomes = {by_family.get(family) for by_family in self.outcomes.values()}
-        return next((outcome for outcome in (*EFFECTS, USED) if outcome in outcomes), UNUSED)
+        for outcome in (*EFFECTS, USED):
+            if outcome in outcomes:
+                return outcome
+        return UNUSED
 
     def predicates_of(self, family: str) -> tuple[str, ...]:
         """Return the predicates that query a filter on columns of a family."""
-        return tuple(
-            name
-            for name in PREDICATES
-            if self.outcomes.get(name, {}).get(family) in (USED, *EFFECTS)
-        )
+
+        def queries_filter(predicate: str) -> bool:
+            return self.outcomes.get(predicate, {}).get(family) in _QUERIES
+
+        return tuple(filter(queries_filter, PREDICATES))
 
     @property
     def predicates(self) -> tuple[str, ...]:
         """The predicates that query a filter on any column."""
-        return tuple(
-            name
-            for name in PREDICATES
-            if set(self.outcomes.get(name, {}).values()) & {USED, *EFFECTS}
-        )
+
+        def queries_filter(predicate: str) -> bool:
+            return not _QUERIES.isdisjoint(self.outcomes.get(predicate, {}).values())
+
+        return tuple(filter(queries_filter, PREDICATES))
 
 
 @lru_cache(maxsize=1)
@@ -88,28 +89,27 @@ def read_runs() -> dict[str, tuple[ReleaseRun, ...]]:
 
 def parse_runs(data: Mapping[str, Any]) -> list[ReleaseRun]:
     """Parse the content of `runs.toml`."""
-    return [
-        ReleaseRun(
-            entry["engine"],
-            release["version"],
-            release["package"],
-            str(release["date"]),
-            {
-                predicate: _expand(group, data["families"])
-                for group in entry.get("on", ())
-                for predicate in group["predicates"]
-            },
-        )
-        for entry in data["runs"]
-        for release in entry["releases"]
-    ]
+    runs = []
+    for entry in data["runs"]:
+        outcomes = {}
+        for group in entry.get("on", ()):
+            for predicate in group["predicates"]:
+                outcomes[predicate] = _expand(group, data["families"])
+        for release in entry["releases"]:
+            date = str(release["date"])
+            package = release["package"]
+            runs.append(ReleaseRun(entry["engine"], release["version"], package, date, outcomes))
+    return runs
 
 
 def _expand(group: Mapping[str, Any], families: Iterable[str]) -> dict[str, str]:
-    return {
-        family: next((outcome for outcome in OUTCOMES if family in group.get(outcome, ())), UNUSED)
-        for family in families
-    }
+    """Return the outcome of each family, from the families that a group lists by outcome."""
+    by_family = dict.fromkeys(families, UNUSED)
+    for outcome in reversed(OUTCOMES):
+        for family in group.get(outcome, ()):
+            if family in by_family:
+                by_family[family] = outcome
+    return by_family
 
 
 def order_of(run: ReleaseRun) -> tuple[list[int], list[int]]:
@@ -134,10 +134,12 @@ def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
         if name == IN_MANY and by_predicate.get(IN) is run:  # it says no more than IN
             continue
         since.setdefault("" if run is first else run.version, []).append(name)
-    base = [_join(since.pop(""))] if "" in since else []
-    return ", and ".join(
-        [*base, *(f"since {version} {_join(names)}" for version, names in since.items())]
-    )
+    parts = []
+    if "" in since:
+        parts.append(_join(since.pop("")))
+    for version, names in since.items():
+        parts.append(f"since {version} {_join(names)}")
+    return ", and ".join(parts)
 
 
 def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:
@@ -152,4 +154,6 @@ def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:
 
 
 def _join(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -58,9 +58,11 @@ def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]
     breaks a rule at its top."""
     families = _parse_families(data)
     names = [family.id for family in families]
-    reports = tuple(
-        _read_engine(row, names, runs.get(row["id"], ()), is_whole=True) for row in data["engine"]
-    )
+
+    def read(row: Mapping[str, Any]) -> EngineReport:
+        return _read_engine(row, names, runs.get(row["id"], ()), is_whole=True)
+
+    reports = tuple(map(read, data["engine"]))
     for ids in (names, [report.id for report in reports]):
         if len(set(ids)) < len(ids):
             raise ValueError(f"duplicate id in {ids}")
@@ -68,10 +70,7 @@ def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]
 
 
 def _parse_families(data: Mapping[str, Any]) -> tuple[ColumnFamily, ...]:
-    return tuple(
-        ColumnFamily(**{key: _freeze(value) for key, value in row.items()})
-        for row in data["families"]
-    )
+    return tuple(ColumnFamily(**_freeze_values(row)) for row in data["families"])
 
 
 def _read_engine(
@@ -83,35 +82,36 @@ def _read_engine(
 ) -> EngineReport:
     """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain
     one."""
-    facts = {key: _freeze(value) for key, value in row.items() if key not in ("row", "bounds")}
+    facts = _freeze_values(row)
+    facts.pop("row", None)
     if "bounds" in row:
         facts["bounds"] = _read_bounds(row["bounds"], families)
     if runs:
         run_facts = _facts_of_runs(runs)
-        if conflicts := facts.keys() & run_facts.keys():
+        conflicts = facts.keys() & run_facts.keys()
+        if conflicts:
             raise ValueError(
                 f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule "
                 "that they are not stated"
             )
-        facts |= run_facts if runs[-1].uses_filters else {**run_facts, "places": ()}
+        facts |= run_facts
+        if not runs[-1].uses_filters:
+            facts["places"] = ()
     common = {
         "engine": row["id"],
         "name": row["name"],
         "source": row["source"],
         "evidence": facts["evidence"],
     }
-    verdicts = (
-        _judge_runs(row, families, runs, common, is_whole=is_whole)
-        if runs
-        else _read_verdicts(row, families, common)
-    )
+    if runs:
+        verdicts = _judge_runs(row, families, runs, common, is_whole=is_whole)
+        is_used = runs[-1].uses_filters
+    else:
+        verdicts = _read_verdicts(row, families, common)
+        is_used = "row" in row
     report = EngineReport(**facts, verdicts=verdicts)
-    is_used = runs[-1].uses_filters if runs else "row" in row
-    if (
-        report.uses_filters != is_used
-        or not set(report.places) <= PLACES.keys()
-        or report.evidence not in EVIDENCE
-    ):
+    is_valid = set(report.places) <= PLACES.keys() and report.evidence in EVIDENCE
+    if report.uses_filters != is_used or not is_valid:
         raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
     return report
 
@@ -142,6 +142,10 @@ def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:
     return facts
 
 
+_Explanations = Mapping[tuple[str, str], Mapping[str, Any]]
+"""The fields of the rows of an engine, by family and outcome."""
+
+
 def _judge_runs(
     row: Mapping[str, Any],
     families: Sequence[str],
@@ -151,55 +155,85 @@ def _judge_runs(
     is_whole: bool,
 ) -> tuple[EngineVerdict, ...]:
     """Return the verdict on each family that the runs show, with the explanations of the rows."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in row.get("row", ()):
-        for family in _expand_patterns(entry["on"], families):
-            key = family, entry.get("effect") or entry["verdict"]
-            if key in rows:
-                raise ValueError(f"{row['id']}: two rows on {family}")
-            rows[key] = {name: value for name, value in entry.items() if name != "on"}
-    first_use = next((at for at, run in enumerate(runs) if run.uses_filters), len(runs))
-    used_rows = set()
+    explanations = _read_explanations(row, families)
+    judge = _Judge(row, runs, common, explanations)
+    verdicts = []
+    for family in families:
+        verdict, start = judge.judge(family, len(runs) - 1)
+        harmful = [at for at in range(start) if runs[at].outcome_of(family) in EFFECTS]
+        if harmful:
+            older_verdict, _ = judge.judge(family, harmful[-1])
+            verdict = replace(verdict, older_verdict=older_verdict)
+        verdicts.append(verdict)
+    stale = explanations.keys() - judge.used
+    if is_whole and stale:
+        raise ValueError(
+            f"{row['id']}: no run shows {stale}, which breaks the rule that each row explains one"
+        )
+    return tuple(verdicts)
 
-    def judge(family: str, last: int) -> tuple[EngineVerdict, int]:
+
+def _read_explanations(row: Mapping[str, Any], families: Sequence[str]) -> _Explanations:
+    """Read the rows of an engine that was run."""
+    explanations: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in row.get("row", ()):
+        fields = {name: value for name, value in entry.items() if name != "on"}
+        for family in _expand_patterns(entry["on"], families):
+            key = (family, entry.get("effect") or entry["verdict"])
+            if key in explanations:
+                raise ValueError(f"{row['id']}: two rows on {family}")
+            explanations[key] = fields
+    return explanations
+
+
+class _Judge:
+    """The judge of what the runs of one engine show."""
+
+    def __init__(
+        self,
+        row: Mapping[str, Any],
+        runs: Sequence[ReleaseRun],
+        common: Mapping[str, str],
+        explanations: _Explanations,
+    ) -> None:
+        self._row = row
+        self._runs = runs
+        self._common = common
+        self._explanations = explanations
+        using = [at for at, run in enumerate(runs) if run.uses_filters]
+        self._first_use = using[0] if using else len(runs)
+        self.used: set[tuple[str, str]] = set()
+        """The explanations that a verdict has."""
+
+    def judge(self, family: str, last: int) -> tuple[EngineVerdict, int]:
         """Return the verdict on the releases that end with this one and do the same, and the
         position of the first of them."""
+        runs = self._runs
         outcome = runs[last].outcome_of(family)
         start = last
         while start and runs[start - 1].outcome_of(family) == outcome:
             start -= 1
-        used_rows.add((family, outcome))
-        fields = rows.get((family, outcome))
-        if fields is None and outcome != UNUSED:
-            raise ValueError(
-                f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule "
-                "that a row explains it"
-            )
         verdict = EngineVerdict(
-            **{
-                **common,
-                **(fields or {"verdict": UNUSED, "explanation": row["default_explanation"]}),
-            },
+            **{**self._common, **self._explain(family, outcome, runs[last])},
             family=family,
-            since=runs[start].version if start > first_use else None,
+            since=runs[start].version if start > self._first_use else None,
             until=runs[last].version if last < len(runs) - 1 else None,
             predicates=runs[last].predicates_of(family),
         )
         _check(verdict)
         return verdict, start
 
-    verdicts = []
-    for family in families:
-        verdict, start = judge(family, len(runs) - 1)
-        harmful = [at for at in range(start) if runs[at].outcome_of(family) in EFFECTS]
-        verdicts.append(
-            replace(verdict, older_verdict=judge(family, harmful[-1])[0]) if harmful else verdict
-        )
-    if is_whole and (stale := rows.keys() - used_rows):
-        raise ValueError(
-            f"{row['id']}: no run shows {stale}, which breaks the rule that each row explains one"
-        )
-    return tuple(verdicts)
+    def _explain(self, family: str, outcome: str, run: ReleaseRun) -> Mapping[str, Any]:
+        self.used.add((family, outcome))
+        fields = self._explanations.get((family, outcome))
+        if fields is not None:
+            return fields
+        if outcome != UNUSED:
+            raise ValueError(
+                f"{run.engine} {run.version}: {outcome} on {family}, which breaks the rule "
+                "that a row explains it"
+            )
+        return {"verdict": UNUSED, "explanation": self._row["default_explanation"]}
 
 
 def _read_verdicts(
@@ -218,13 +252,12 @@ def _read_verdicts(
                 raise ValueError(f"{row['id']}: two rows on {family}")
             verdicts_by_family[family] = verdict
     default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
-    return tuple(
-        replace(
-            current.get(family) or EngineVerdict(**{**common, "family": family, **default}),
-            older_verdict=older.get(family),
-        )
-        for family in families
-    )
+    verdicts = []
+    for family in families:
+        unused = EngineVerdict(**{**common, "family": family, **default})
+        verdict = current.get(family, unused)
+        verdicts.append(replace(verdict, older_verdict=older.get(family)))
+    return tuple(verdicts)
 
 
 def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
@@ -252,5 +285,6 @@ def _check(verdict: EngineVerdict) -> None:
         raise ValueError(f"{verdict.engine}: the row on {verdict.family} breaks a rule: {verdict}")
 
 
-def _freeze(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _freeze_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy with tuples in place of lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-USED, UNUSED, HARM = "used", "unused", "harm"
-EFFECTS = ("loses rows", "fails")
-RUN, *_ = EVIDENCE = ("run", "source", "issue")
+USED = "used"
+UNUSED = "unused"
+HARM = "harm"
+LOSES_ROWS = "loses rows"
+FAILS = "fails"
+EFFECTS = (LOSES_ROWS, FAILS)
+RUN = "run"
+EVIDENCE = (RUN, "source", "issue")
 PLACES = {
     "top": "top-level columns",
     "struct": "fields of structs",
     "map": "values of maps",
     "list": "values inside lists and maps",
 }
-EQUAL, IN, IN_MANY, NULL_SAFE = PREDICATES = ("=", "IN", "IN of 30 values", "IS NOT DISTINCT FROM")
-LOSES_ROWS, FAILS = EFFECTS
+EQUAL = "="
+IN = "IN"
+IN_MANY = "IN of 30 values"
+NULL_SAFE = "IS NOT DISTINCT FROM"
+PREDICATES = (EQUAL, IN, IN_MANY, NULL_SAFE)
 CANNOT_COMPARE = "cannot compare"
 """The outcome where the engine has no such comparison, or cannot read the type, even without
 filters."""

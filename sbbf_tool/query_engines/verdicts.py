@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.arguments import as_names
@@ -35,17 +36,15 @@ if TYPE_CHECKING:
 def find_engine(name: str) -> EngineReport:
     """Find the engine by its name in upper or lower case, or by the name of a system that reads
     through it. Raises UsageError."""
-    reports = {
-        spelling.casefold(): report
-        for report in load_table().engines
-        for spelling in (*report.aliases, report.name, report.id)
-    }
+    engines = load_table().engines
+    reports = {}
+    for report in engines:
+        for spelling in (*report.aliases, report.name, report.id):
+            reports[spelling.casefold()] = report
     match = reports.get(name.casefold())
     if match is None:
-        raise UsageError(
-            f"unknown engine {name!r}",
-            hint=suggest_names(name, reports, (report.id for report in load_table().engines)),
-        )
+        hint = suggest_names(name, reports, (report.id for report in engines))
+        raise UsageError(f"unknown engine {name!r}", hint=hint)
     return match
 
 
@@ -91,11 +90,13 @@ def find_family(column: Column) -> ColumnFamily:
 @lru_cache(maxsize=1024)
 def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
     def fits(family: ColumnFamily) -> bool:
-        return (
-            any(is_match(pattern, type_name) for pattern in family.types)
-            and (family.precision is None or family.precision[0] <= digits <= family.precision[1])
-            and family.padded in (None, padded)
-        )
+        if not any(is_match(pattern, type_name) for pattern in family.types):
+            return False
+        if family.precision is not None:
+            least, most = family.precision
+            if not least <= digits <= most:
+                return False
+        return family.padded in (None, padded)
 
     from sbbf_tool.query_engines.table import read_families
 
@@ -138,13 +139,16 @@ def trusted_bounds(
 
 
 def classify_place(column: Column) -> str:
+    if column.max_repetition == 1 and column.path[-2:] == ("key_value", "value"):
+        return "map"
     if column.max_repetition:
-        return (
-            "map"
-            if column.max_repetition == 1 and column.path[-2:] == ("key_value", "value")
-            else "list"
-        )
+        return "list"
     return "struct" if column.nested else "top"
+
+
+def _name_place_or(name: str, column: Column) -> str:
+    """Return the words for values inside lists and maps, or `name` for any other column."""
+    return PLACES[classify_place(column)] if column.max_repetition else name
 
 
 def _refine_verdict(
@@ -157,6 +161,8 @@ def _refine_verdict(
 ) -> EngineVerdict:
     """Refine a verdict: the facts may show that the engine does not use the filter, or that a
     filter of this size is harmful."""
+    of_report = replace(verdict, source=report.source, evidence=report.evidence)
+    limits = [] if bitset_bytes is None else _list_violated_limits(report, bitset_bytes)
     if place not in report.places:
         explanation = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in report.unused_arrow_types:
@@ -165,31 +171,31 @@ def _refine_verdict(
         )
     elif report.needs_length and not has_length:
         explanation = "It ignores filters without bloom_filter_length."
-    elif bitset_bytes is not None and (limits := _list_violated_limits(report, bitset_bytes)):
+    elif limits:
         explanation = (
             f"it accepts only bitsets {' and '.join(limits)}, and this one has "
             f"{bitset_bytes:,} bytes"
         )
         if report.bad_size in EFFECTS:
-            harm = replace(
-                verdict,
+            return replace(
+                of_report,
                 verdict=HARM,
                 explanation=explanation,
-                source=report.source,
-                evidence=report.evidence,
+                effect=report.bad_size,
+                fix="rebuild the filter with another size",
             )
-            return replace(harm, effect=report.bad_size, fix="rebuild the filter with another size")
         explanation = f"Ignored: {explanation}."
     else:
         return verdict
-    refined = replace(
-        verdict,
+    return replace(
+        of_report,
         verdict=UNUSED,
         explanation=explanation,
-        source=report.source,
-        evidence=report.evidence,
+        effect=None,
+        fix=None,
+        since=None,
+        older_verdict=None,
     )
-    return replace(refined, effect=None, fix=None, since=None, older_verdict=None)
 
 
 def _list_violated_limits(report: EngineReport, bitset_bytes: int) -> list[str]:
@@ -221,7 +227,8 @@ def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str])
     if matches:
         return f"did you mean {' or '.join(matches)}?"
     names = list(all_names)
-    return f"known names: {('; ' if any(',' in name for name in names) else ', ').join(names)}"
+    separator = "; " if any("," in name for name in names) else ", "
+    return f"known names: {separator.join(names)}"
 
 
 _SEPARATOR = re.compile(r"-\d")
@@ -241,11 +248,11 @@ def find_release(text: str) -> EngineReport:
     match = _RELEASE.fullmatch(text.strip())
     if match is None or _SEPARATOR.search(match["name"]):
         return _find_engine_without_version(text.strip())
-    name, version = match["name"], match["version"]
+    name = match["name"]
+    version = match["version"]
     of_package = [
         run
-        for runs in read_runs().values()
-        for run in runs
+        for run in chain.from_iterable(read_runs().values())
         if run.package.split()[0] == name.casefold() != run.engine
     ]
     engine = find_engine(of_package[0].engine if of_package else name)
@@ -259,9 +266,8 @@ def find_release(text: str) -> EngineReport:
             f"the versions of {name} are not those of {engine.name}",
             hint=f"name a version of {engine.id}",
         )
-    return _read_release(
-        engine, of_package or read_runs()[engine.id], version, is_package=bool(of_package)
-    )
+    runs = of_package or read_runs()[engine.id]
+    return _read_release(engine, runs, version, is_package=bool(of_package))
 
 
 def is_release(text: str, engine: EngineReport) -> bool:
@@ -274,10 +280,8 @@ def is_release(text: str, engine: EngineReport) -> bool:
         return True
     (release,) = engine.releases
     target = numbers_of(match["version"])
-    return any(
-        numbers_of(version)[: len(target)] == target
-        for version in (release.version, release.package.split()[1])
-    )
+    versions = (release.version, release.package.split()[1])
+    return any(numbers_of(version)[: len(target)] == target for version in versions)
 
 
 def _find_engine_without_version(text: str) -> EngineReport:
@@ -304,12 +308,12 @@ def _read_release(
     from sbbf_tool.query_engines.table import read_release
 
     target = numbers_of(version)
-    older = [
-        run
-        for run in runs
-        if numbers_of(run.package.split()[1] if is_package else run.version)[: len(target)]
-        <= target
-    ]
+
+    def is_older(run: ReleaseRun) -> bool:
+        stated = run.package.split()[1] if is_package else run.version
+        return numbers_of(stated)[: len(target)] <= target
+
+    older = list(filter(is_older, runs))
     if not older:
         oldest = runs[0].package if is_package else f"{engine.name} {runs[0].version}"
         raise UsageError(
@@ -343,7 +347,8 @@ def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
 def as_engines(names: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of engines as a tuple; none for `all`. Raises UsageError for an unknown
     name; without names, reads no table."""
-    if (engine_names := as_names(names, "engine")) in ((), ("all",)):
+    engine_names = as_names(names, "engine")
+    if engine_names in ((), ("all",)):
         return ()
     engines_of(engine_names)
     return engine_names
@@ -371,16 +376,18 @@ def use_of(
 ) -> Use:
     """Return what the named engines make of filters on `column`; without names, all engines count,
     but none is known to read the files."""
-    engines = {report.id: report for report in engines_of(names)}
+    engines = engines_of(names)
     verdicts = list_verdicts(
-        column, engines_of(names), arrow_type=arrow_type, has_interval_mark=has_interval_mark
+        column, engines, arrow_type=arrow_type, has_interval_mark=has_interval_mark
     )
     users = [verdict for verdict in verdicts if verdict.verdict == USED]
     harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    harm = harms[0] if harms and (names or len(harms) >= len(users)) else None
-    return Use(
-        users, harm, [verdict for verdict in users if engines[verdict.engine].dictionary_first]
-    )
+    harm = None
+    if harms and (names or len(harms) >= len(users)):
+        harm = harms[0]
+    with_dictionaries = {report.id for report in engines if report.dictionary_first}
+    dictionary_users = [verdict for verdict in users if verdict.engine in with_dictionaries]
+    return Use(users, harm, dictionary_users)
 
 
 def use_in(footer: Footer, column: Column, names: Iterable[str]) -> Use:
@@ -408,16 +415,12 @@ def unused_in(footer: Footer, column: Column, names: tuple[str, ...]) -> str | N
 
 
 def _say_unused(column: Column, names: tuple[str, ...]) -> str:
+    columns = _name_place_or(column.type_name, column)
+    if not names:
+        return f"no engine uses filters on {columns}"
     engines = [report.name for report in engines_of(names)]
-    who = (
-        "no engine uses"
-        if not names
-        else f"{' and '.join(engines)} {'do' if len(engines) > 1 else 'does'} not use"
-    )
-    return (
-        f"{who} filters on "
-        f"{PLACES[classify_place(column)] if column.max_repetition else column.type_name}"
-    )
+    verb = "do" if len(engines) > 1 else "does"
+    return f"{' and '.join(engines)} {verb} not use filters on {columns}"
 
 
 def _is_plain(column: Column) -> bool:
@@ -440,36 +443,40 @@ def list_warnings(
         return []
     engines = engines_of(names)
     verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
-    harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    warnings = harms + [
-        verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None
-    ]
+    warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
+    has_harm = bool(warnings)
+    older = [verdict.older_verdict for verdict in verdicts]
+    warnings += [verdict.sentence for verdict in older if verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
     if not users and names:
-        warnings += [] if harms else [_say_unused(column, names)]
+        if not has_harm:
+            warnings.append(_say_unused(column, names))
     elif len(users) <= _FEW < len(engines):
         readers = sum(report.uses_filters for report in engines)
-        family = find_family(column)
-        # The last family holds all types without one of their own, so its name says nothing about
-        # this column.
-        name = column.type_name if family == load_table().families[-1] else family.name
-        columns = PLACES[classify_place(column)] if column.max_repetition else name
-        subject = (
-            f"only {users[0]} uses"
-            if len(users) == 1
-            else f"{' and '.join(users)} alone use"
-            if users
-            else "none uses"
-        )
-        warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
+        warnings.append(_say_few_use(column, users, readers))
     return warnings
+
+
+def _say_few_use(column: Column, users: Sequence[str], readers: int) -> str:
+    """Say that of the `readers`, the engines that use filters, only these use them on a column."""
+    if not users:
+        subject = "none uses"
+    elif len(users) == 1:
+        subject = f"only {users[0]} uses"
+    else:
+        subject = f"{' and '.join(users)} alone use"
+    family = find_family(column)
+    # The last family holds all types without one of their own, so its name says nothing about this
+    # column.
+    name = column.type_name if family == load_table().families[-1] else family.name
+    columns = _name_place_or(name, column)
+    return f"of the {readers} engines that use filters, {subject} them on {columns}"
 
 
 def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]) -> Iterator[str]:
     """Yield the warnings about filters of these columns of a file."""
     for index in sorted(columns):
         column = footer.columns[index]
-        for warning in list_warnings(
-            column, names, has_interval_mark=has_interval_mark(footer, column)
-        ):
+        mark = has_interval_mark(footer, column)
+        for warning in list_warnings(column, names, has_interval_mark=mark):
             yield f"column {column.name}: {warning}"
