@@ -34,7 +34,7 @@ _COMPRESSED_PAGE_SIZE = 3
 _CRC = 4
 
 
-class _Page(NamedTuple):
+class _DecryptedPage(NamedTuple):
     header: bytes
     offset: int
     """First byte of the page's module in the file, or of the levels before it."""
@@ -74,7 +74,7 @@ class DecryptedPages(NewPages):
             return header[start:]
         return self._body(at)[start - len(header) :]
 
-    def _follow(self, position: int, end: int) -> Iterator[_Page]:
+    def _follow(self, position: int, end: int) -> Iterator[_DecryptedPage]:
         ordinal = 0
         is_first = True
         while position < end:
@@ -119,7 +119,9 @@ class DecryptedPages(NewPages):
             raise error.at(place=place) from None
         return header, Module.DATA_PAGE
 
-    def _page(self, plain: bytes, module: Module, ordinal: int, offset: int, place: str) -> _Page:
+    def _page(
+        self, plain: bytes, module: Module, ordinal: int, offset: int, place: str
+    ) -> _DecryptedPage:
         header, length = parse_prefix(PageHeader, plain)
         stored = header.compressed_page_size
         if stored is None or stored < self._cipher.page_overhead:
@@ -130,7 +132,7 @@ class DecryptedPages(NewPages):
             )
         size = stored - self._cipher.page_overhead
         # The bytes after the struct are padding, which could not be distinguished from the page.
-        return _Page(
+        return _DecryptedPage(
             header=_set_size(plain[:length], size),
             offset=offset,
             stored_bytes=stored,
@@ -158,7 +160,7 @@ class DecryptedPages(NewPages):
             self._last = at, body
         return self._last[1]
 
-    def _decrypt_page(self, page: _Page, stored: bytes) -> bytes:
+    def _decrypt_page(self, page: _DecryptedPage, stored: bytes) -> bytes:
         is_whole = int.from_bytes(stored[:LENGTH_BYTES], "little") == len(stored) - LENGTH_BYTES
         if not page.level_bytes or is_whole:
             try:
