@@ -3,14 +3,21 @@ catalogs are made by SQL."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sbbf_tool import add_filters, inspect
+from sbbf_tool.cli import run
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
@@ -334,6 +341,65 @@ def test_files_that_cannot_be_replaced_have_a_reason(sqlite_lake):
         "its path leads out of the table's folder",
         f"a link in its path leads out of the table's folder, to {elsewhere}",
     ]
+
+
+def die_in_a_change(database: Path) -> None:
+    """Leave the journal of a writer that was killed before it committed."""
+    program = """
+import os, signal, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("pragma cache_size = 1")
+connection.execute("begin")
+connection.execute("update ducklake_data_file set path = 'gone.parquet'")
+connection.execute("create table pages (page text)")
+for _ in range(100):
+    connection.execute("insert into pages values (hex(randomblob(4000)))")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", program, str(database)], check=False)
+    assert database.with_name(f"{database.name}-journal").stat().st_size
+
+
+@each(
+    "command", [["inspect"], ["repair", "--dry-run"], ["add-filter", "-c", "user_id", "--in-place"]]
+)
+def test_the_change_of_a_writer_that_died_is_undone(command):
+    with tempfile.TemporaryDirectory() as folder:
+        lake = SmallLake(Path(folder), "sqlite")
+        lake.add_file()
+        die_in_a_change(lake.path)
+        assert run([command[0], lake.events, *command[1:]]) == 0
+        assert "gone.parquet" not in DuckLakeTable(lake.events).live_files()[0].path
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Run a block as a user who has no rights of root."""
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_a_change_that_may_not_be_undone_is_named(capsys):
+    """Without the permission to write, the error says who can open the catalog."""
+    with tempfile.TemporaryDirectory() as name:
+        lake = SmallLake(Path(name), "sqlite")
+        lake.add_file()
+        assert run(["inspect", lake.events]) == 0  # all modules are imported
+        die_in_a_change(lake.path)
+        for path in [*Path(name).rglob("*"), Path(name)]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        capsys.readouterr()
+        with without_rights():
+            code = run(["inspect", lake.events])
+        Path(name).chmod(0o755)
+    error = capsys.readouterr().err
+    assert (code, error.count("\n")) == (3, 1), error
+    assert "a writer ended in the middle of a change" in error
+    assert "as a user who may write to it" in error
 
 
 def test_a_copy_that_is_missing_or_that_changed_stops_the_commit(sqlite_lake):

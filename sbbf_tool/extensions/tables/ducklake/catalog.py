@@ -182,7 +182,22 @@ class _SQLite(Connection):
     def open(cls, path: str, write: bool) -> Connection:
         import sqlite3
 
-        mode = "rw" if write else "ro"
+        if write:
+            return cls._open(path, "rw")
+        try:
+            return cls._open(path, "ro")
+        except sqlite3.OperationalError as error:
+            if not _is_left_in_a_change(error):
+                raise
+        # A writer died in the middle of a change: the first connection that may write undoes it.
+        with suppress(sqlite3.OperationalError):
+            cls._open(path, "rw").close()
+        return cls._open(path, "ro")
+
+    @classmethod
+    def _open(cls, path: str, mode: str) -> Connection:
+        import sqlite3
+
         database = sqlite3.connect(
             f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None
         )
@@ -190,11 +205,20 @@ class _SQLite(Connection):
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             database.execute("pragma trusted_schema = off")
             database.set_authorizer(_allow)
-            database.execute("begin immediate" if write else "begin")
+            database.execute("begin immediate" if mode == "rw" else "begin")
+            database.execute("select 1 from sqlite_master limit 1").fetchall()
         except BaseException:
             database.close()
             raise
         return cls(database)
+
+
+def _is_left_in_a_change(error: BaseException) -> bool:
+    """Return whether SQLite must write before it can read: a journal is there whose writer died."""
+    return getattr(error, "sqlite_errorname", "") in (
+        "SQLITE_READONLY_ROLLBACK",
+        "SQLITE_READONLY_RECOVERY",
+    )
 
 
 class _DuckDB(Connection):
@@ -380,6 +404,14 @@ def _errors(name: TableName, kind: Callable[..., SbbfError], problem: str) -> It
             hint = "run the command again when the other process has closed the catalog"
             raise ChangedError(
                 "another process has the DuckLake catalog open", file=name.text, hint=hint
+            ) from error
+        if _is_left_in_a_change(error):
+            raise kind(
+                f"{problem}: a writer ended in the middle of a change, and undoing it needs the "
+                "permission to write",
+                file=name.text,
+                hint=f"open {name.place} once with SQLite as a user who may write to it and to "
+                "its folder, such as its owner, and do not delete its journal",
             ) from error
         raise kind(f"{problem}: {_text_of(error)}", file=name.text) from error
 
