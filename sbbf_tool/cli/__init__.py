@@ -34,6 +34,7 @@ from sbbf_tool.errors import (
     describe_unexpected,
     missing_extension,
 )
+from sbbf_tool.storage.interrupts import forget_interrupt, interrupt
 
 COMMANDS = {
     "inspect": CommandEntry(
@@ -171,18 +172,23 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGINT):
             if signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
-                signal.signal(
-                    number, signal.default_int_handler if number == signal.SIGINT else _terminate
-                )
+                signal.signal(number, _interrupt if number == signal.SIGINT else _terminate)
         return run(sys.argv[1:] if args is None else list(args))
     except KeyboardInterrupt:
         return INTERRUPTED
     except _Terminated as error:
         return int(error.code or 0)
+    finally:
+        if signal.getsignal(signal.SIGINT) is _interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _terminate(signal_number: int, frame: object) -> None:
-    raise _Terminated(128 + signal_number)
+    interrupt(_Terminated(128 + signal_number))
+
+
+def _interrupt(signal_number: int, frame: object) -> None:
+    interrupt(KeyboardInterrupt())
 
 
 def run(args: list[str]) -> int:
@@ -190,7 +196,10 @@ def run(args: list[str]) -> int:
     output fails."""
     start_run()
     with patient_output() as output:
-        code = _run(args)
+        try:
+            code = _run(args)
+        finally:
+            forget_interrupt()
         output.flush()
         if output.error is not None and not output.has_broken_pipe:
             reason = (output.error.strerror or "cannot be written").lower()

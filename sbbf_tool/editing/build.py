@@ -28,6 +28,7 @@ from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
 from sbbf_tool.query_engines.verdicts import harm_in
 from sbbf_tool.reports.change import BuiltFilter
+from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
@@ -292,6 +293,7 @@ def _build(
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
+    ensure_uninterrupted()
     column = file.footer.columns[key[1]]
     with file.locate_errors(f"column {column.name}, row group {key[0]}"):
         file.footer.ensure_counts(key[0], column)
@@ -369,6 +371,7 @@ def _insert_values(
 ) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
     for hashes in values.hashes():
+        ensure_uninterrupted()
         bloom.insert_hashes(hashes)
         if memory is not None and len(hashes):
             memory.keep(key, hashes)

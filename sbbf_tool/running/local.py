@@ -23,6 +23,7 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
 from sbbf_tool.running.work import INTERNAL_ERROR, Work
+from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.local import share_listings
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
@@ -86,6 +87,7 @@ class LocalRunner:
             by_place = self._by_threads if is_remote else self._locally
             rows = by_place(group, work)
             while True:
+                ensure_uninterrupted()
                 # Processes are forked in this block, so they also list each folder once. The
                 # caller's code runs outside of it.
                 with share_listings(folder_listings):
@@ -186,6 +188,7 @@ def _by_processes(
     with Processes(workers, context) as processes:
         try:
             for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
+                ensure_uninterrupted()
                 is_large = (
                     work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
                 )
@@ -286,7 +289,7 @@ def map_in_order(
     ahead: deque[tuple[Future[Answer], int]] = deque()
 
     def first_answer() -> Iterator[Answer]:
-        yield result_of(ahead[0][0])
+        yield result_of(ahead[0][0], ensure_uninterrupted)
         ahead.popleft()
 
     pool = DaemonThreads(MOST_OPEN, "sbbf-file")

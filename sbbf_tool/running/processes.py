@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
+from sbbf_tool.storage.interrupts import ensure_uninterrupted, forget_interrupt, interrupt
 from sbbf_tool.storage.threads import result_of
 
 Unit = TypeVar("Unit")
@@ -97,7 +98,7 @@ class Processes:
         kills its worker."""
         try:
             assert task.future is not None
-            return result_of(task.future)
+            return result_of(task.future, ensure_uninterrupted)
         except BrokenProcessPool:
             # Any of the tasks may have killed the worker. Each is run again separately; halving a
             # task finds the unit.
@@ -179,6 +180,7 @@ def _submit(
 def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
     # Pickled, so that a forked process has no caches and locks of its owner.
     WorkerContext.in_this_process = WorkerContext(pickle.loads(context))
+    forget_interrupt()
     for number in _ENDING:
         signal.signal(number, _refuse if number == signal.SIGTERM else signal.SIG_IGN)
     if alive is not None:
@@ -208,7 +210,7 @@ def _refuse(number: int, frame: object) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     _refuse(number, frame)
-    raise InterruptError
+    interrupt(InterruptError())
 
 
 def _end_with_owner(reading: int) -> None:

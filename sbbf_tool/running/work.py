@@ -27,6 +27,7 @@ from sbbf_tool.errors import (
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
+from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.verbs.verb import AllFiles, Given
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Work(Generic[Report]):
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""
+        ensure_uninterrupted()
         started = time.monotonic()
         file = self.file(path)
         verb = self.verb

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.interrupts import forget_interrupt, interrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -274,6 +275,7 @@ def end_with_spark() -> Iterator[None]:
     try:
         yield
     finally:
+        forget_interrupt()
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
 
@@ -282,4 +284,4 @@ def _end(number: int, frame: object) -> None:
     # A second signal must not interrupt the removal of files.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(1)
+    interrupt(SystemExit(1))

@@ -121,8 +121,9 @@ def pause(seconds: float) -> None:
     (_STOP.get() or Stop()).wait(seconds)
 
 
-def result_of(future: Future[Answer]) -> Answer:
-    """Wait for a result. Raises StoppedError as soon as the run of this thread ends early.
+def result_of(future: Future[Answer], ensure: Callable[[], None] | None = None) -> Answer:
+    """Wait for a result. Raises StoppedError as soon as the run of this thread ends early, and what
+    `ensure` raises, which is called now and then.
 
     The system may give a signal to any thread, but only the main thread handles it, and only if it
     does not wait for long.
@@ -135,6 +136,8 @@ def result_of(future: Future[Answer]) -> Answer:
             if future.done():
                 return future.result()
             ensure_running()
+            if ensure is not None:
+                ensure()
 
 
 class Turns:

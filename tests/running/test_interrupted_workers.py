@@ -1,10 +1,16 @@
-"""SIGTERM to the whole process group: a worker that has just started prints no traceback."""
+"""SIGTERM to the whole process group: a worker that has just started prints no traceback. And a
+signal whose exception Python drops, because it arrives inside a callback, ends the run too."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 PROGRAM = """
 import os, signal, sys
@@ -35,3 +41,57 @@ def test_a_worker_that_starts_while_the_group_is_terminated_prints_nothing():
     )
     assert process.stderr == ""
     assert process.returncode == 128 + signal.SIGTERM
+
+
+LOST = """
+import os, signal, sys, weakref
+
+class Lost:
+    pass
+
+class AtImport:
+    # Python drops what a callback raises, such as that of a lock of the import system.
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[2]:
+            sys.meta_path.remove(self)
+            lost = Lost()
+            reference = weakref.ref(lost, lambda _: os.kill(os.getpid(), int(sys.argv[1])))
+            del lost
+        return None
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, AtImport())
+from sbbf_tool.cli import main
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("module", "files"),
+    [
+        ("sbbf_tool.editing.build", 1),
+        ("sbbf_tool.file.chunk_hashes", 3),
+        ("sbbf_tool.running.processes", 150),
+    ],
+)
+def test_a_signal_that_arrives_inside_a_callback_ends_the_run(
+    tmp_path: Path, number: signal.Signals, module: str, files: int
+) -> None:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for position in range(files):
+        pq.write_table(pa.table({"id": range(1000)}), folder / f"{position:03}.parquet")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    target = str(folder) if files > 1 else str(folder / "000.parquet")
+    words = ["add-filter", target, "-c", "id", "--in-place", "--jobs", "2"]
+    process = subprocess.run(
+        [sys.executable, "-c", LOST, str(number.value), module, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 128 + number, process.stderr
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after == before

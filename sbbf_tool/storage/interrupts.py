@@ -1,0 +1,34 @@
+"""An interrupt of this process by a signal, for work that goes on although it was raised.
+
+Python drops an exception that the handler of a signal raises while a callback runs, such as that of
+a lock of the import system, of a weak reference or of `__del__`. So a handler also remembers the
+interrupt, and loops ask for it before they begin something more. What undoes work does not ask: the
+interrupt that ended the work is remembered until the run has ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NoReturn
+
+
+class _Memory:
+    received: BaseException | None = None
+
+
+def interrupt(error: BaseException) -> NoReturn:
+    """Remember an interrupt, and raise it: for the handler of a signal."""
+    _Memory.received = error
+    raise error
+
+
+def ensure_uninterrupted() -> None:
+    """Raise the interrupt that a signal handler raised before, if this is the main thread."""
+    error = _Memory.received
+    if error is not None and threading.current_thread() is threading.main_thread():
+        raise error
+
+
+def forget_interrupt() -> None:
+    """Forget the interrupt of a run that has ended, or of another process."""
+    _Memory.received = None
