@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -288,10 +288,11 @@ class IcebergTable(LakeTable):
             (name for name, full_path in self._full_names.items() if full_path == path), column
         )
 
-    def live_files(self) -> Iterator[LiveFile]:
-        for file in scan.list_live_files(self._state):
-            reason = file.unchangeable or self._find_link_out(file)
-            yield file._replace(unchangeable=reason)
+    def live_files(self) -> Sequence[LiveFile]:
+        return [
+            file._replace(unchangeable=file.unchangeable or self._find_link_out(file))
+            for file in scan.list_live_files(self._state)
+        ]
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
         return scan.list_all_files(self._state)
