@@ -39,8 +39,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BaseException as error:
-        _report(error)
-        code = INTERNAL_ERROR
+        code = _report(error)
     gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
     sys.exit(code)
 
@@ -69,12 +68,12 @@ def _open_missing_streams() -> None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
 
 
-def _report(error: BaseException) -> None:
-    """Print one line on stderr, and the traceback with `--verbose`. Ignore errors of stderr, which
-    may be closed or full."""
+def _report(error: BaseException) -> int:
+    """Print one line on stderr, and the traceback with `--verbose`; return the exit code. Ignore
+    errors of stderr, which may be closed or full."""
     try:
         from sbbf_tool.display import escape, redact_text
-        from sbbf_tool.errors import describe_unexpected
+        from sbbf_tool.errors import describe_unexpected, exit_code_of
 
         if not {"-v", "--verbose"}.isdisjoint(sys.argv):
             import traceback
@@ -82,8 +81,9 @@ def _report(error: BaseException) -> None:
             for line in "".join(traceback.format_exception(error)).splitlines():
                 print(escape(redact_text(line)), file=sys.stderr)
         print(escape(f"sbbf: {describe_unexpected(error)}"), file=sys.stderr, flush=True)
+        return exit_code_of(error)
     except Exception:
-        return
+        return INTERNAL_ERROR
 
 
 if __name__ == "__main__":

@@ -24,12 +24,18 @@ is a defect of this package.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact, redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+INTERNAL_ERROR = 70
+"""Exit code of a defect of this package."""
 
 
 class SbbfError(Exception):
@@ -183,9 +189,9 @@ class ErrorPlace:
 
 def describe_unexpected(error: BaseException) -> str:
     """Describe an error outside this tree in one line: a broken installation, too little memory, or
-    a defect of this package. Exit 70."""
-    if isinstance(error, MemoryError):
-        return "not enough memory"
+    a defect of this package. `exit_code_of` returns its exit code."""
+    if is_lack_of_memory(error):
+        return "there is not enough memory for this file; give the process more"
     if extension := missing_extension(error):
         return (
             f"the extension {extension} of sbbf-tool is needed for this, and not "
@@ -203,6 +209,23 @@ def describe_unexpected(error: BaseException) -> str:
             "sbbf-tool and its dependencies again"
         )
     return f"internal error: {type(error).__name__}: {_one_line(error)}; please report it"
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Return whether memory could not be had, also for a library that was to be loaded."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, ImportError):
+        return os.strerror(errno.ENOMEM) in str(error)
+    return isinstance(error, MemoryError)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code of an error outside this tree: 3 without memory for the input, 2 for an
+    extension that is not installed, and 70 for a defect."""
+    if is_lack_of_memory(error):
+        return UnreadableError.exit_code
+    return UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
 
 
 def missing_extension(error: BaseException) -> str | None:

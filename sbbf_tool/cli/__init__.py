@@ -27,12 +27,13 @@ from sbbf_tool.cli.output import (
 )
 from sbbf_tool.display import escape
 from sbbf_tool.errors import (
+    INTERNAL_ERROR,
     SbbfError,
     UnreadableError,
     UsageError,
     WriteError,
     describe_unexpected,
-    missing_extension,
+    exit_code_of,
 )
 from sbbf_tool.storage.interrupts import forget_interrupt, interrupt
 
@@ -92,7 +93,6 @@ follow."""
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
 
 INTERRUPTED = 130
-INTERNAL_ERROR = 70
 
 
 class _Terminated(SystemExit):
@@ -247,8 +247,7 @@ def _run(args: list[str]) -> int:
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has
         # not answered.
-        code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
-        return _fail(error, describe_unexpected(error), code)
+        return _fail(error, describe_unexpected(error), exit_code_of(error))
 
 
 def _fail(error: BaseException, message: str, exit_code: int) -> int:

@@ -17,8 +17,11 @@
 
 enum { SLOTS = 32, SLOT_BYTES = 4, PRESENCE = 0x80 };
 
+/* Beyond the second depth every reader refuses a footer. */
+enum { MAX_DEPTH = 32, OUTLINE_DEPTH = 72 };
+
 /* Field ids in parquet.thrift, of FileMetaData, RowGroup and ColumnChunk. */
-enum { ROW_GROUPS = 4, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
+enum { ROW_GROUPS = 4, KEY_VALUES = 5, COLUMN_ORDERS = 7, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
 
 /* How deep the fields of these structs are. Lists count as well as structs, whether a field is known or skipped: so all ways through the
  * same bytes come to the same depth, and what `walk` takes, `numbers` takes. */
@@ -48,18 +51,20 @@ static Py_ssize_t read_value(const struct footer *f, Py_ssize_t pos, const uint8
     uint64_t count;
     int element;
     if (slot[0] == STRUCT)
-        return depth >= MAX_DEPTH ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
+        return depth >= f->max_depth ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
     if (slot[0] != LIST)
         return skip_value(f, pos, slot[0], depth);
     pos = read_list(f, pos, &element, &count);
-    if (pos == REFUSED || depth >= MAX_DEPTH || (count && element != slot[1]))
+    if (pos == REFUSED || depth >= f->max_depth || (count && element != slot[1]))
         return REFUSED;
     depth++;
+    if (f->elements && element == STRUCT)
+        *f->elements += count;
     for (; count; count--) {
         if (element != STRUCT)
             pos = skip_element(f, pos, element, depth);
         else
-            pos = depth >= MAX_DEPTH ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
+            pos = depth >= f->max_depth ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
         if (pos == REFUSED)
             return REFUSED;
     }
@@ -232,7 +237,7 @@ static PyObject *py_walk(PyObject *self, PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:walk", &data, &table))
         return NULL;
-    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES)};
+    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), MAX_DEPTH, NULL};
     struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED};
     if (!is_table(&f, table.len)) {
         PyErr_SetString(PyExc_ValueError, "not a table of structs");
@@ -297,7 +302,7 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*y*:numbers", &data, &starts, &fields))
         return NULL;
-    struct footer f = {data.buf, data.len, NULL, 0};
+    struct footer f = {data.buf, data.len, NULL, 0, MAX_DEPTH, NULL};
     struct number wanted[2 * SLOTS] = {{0, NULL}};
     const uint8_t *pairs = fields.buf;
     size_t num_chunks = (size_t)starts.len / sizeof(int64_t);
@@ -330,12 +335,129 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
     return result;
 }
 
+/* --- Footers of which not all becomes objects --- */
+
+/* Note the fields of the whole footer, and count the structs in lists, but for the two that are bounded otherwise. */
+static Py_ssize_t outline_file(const struct footer *f, struct vector *fields)
+{
+    struct field field = {0, STOP};
+    Py_ssize_t pos = 0;
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return pos;
+        Py_ssize_t start = pos;
+        uint64_t before = *f->elements;
+        pos = read_known_or_skip(f, pos, find_slot(f, 0, &field), &field, IN_FILE);
+        if (pos == REFUSED)
+            return REFUSED;
+        if (field.id == KEY_VALUES || field.id == COLUMN_ORDERS)
+            *f->elements = before;
+        const int64_t items[] = {field.id, field.kind, start, pos};
+        for (size_t at = 0; at < sizeof items / sizeof items[0]; at++)
+            if (!append(fields, items[at]))
+                return REFUSED;
+    }
+}
+
+static PyObject *py_outline(PyObject *self, PyObject *args)
+{
+    Py_buffer data, table;
+    PyObject *result = NULL;
+    uint64_t elements = 0;
+    if (!PyArg_ParseTuple(args, "y*y*:outline", &data, &table))
+        return NULL;
+    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), OUTLINE_DEPTH, &elements};
+    struct vector fields = {NULL, 0, 0};
+    if (!is_table(&f, table.len)) {
+        PyErr_SetString(PyExc_ValueError, "not a table of structs");
+    } else if (outline_file(&f, &fields) != REFUSED) {
+        PyObject *bytes = as_bytes(&fields);
+        if (bytes)
+            result = Py_BuildValue("NK", bytes, (unsigned long long)elements);
+    } else if (!PyErr_Occurred()) {
+        result = Py_NewRef(Py_None);
+    }
+    PyMem_Free(fields.items);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&table);
+    return result;
+}
+
+/* Return whether these bytes are one of the names, each of which follows its length in one byte. */
+static int is_among(const uint8_t *name, uint64_t length, const Py_buffer *names)
+{
+    const uint8_t *each = names->buf, *end = each + names->len;
+    for (; each < end && each[0] < end - each; each += 1 + each[0])
+        if (length == each[0] && !memcmp(name, each + 1, length))
+            return 1;
+    return 0;
+}
+
+/* Find the end of the KeyValue at `pos`; set `wanted` if it has one of the names, or if there are no names. */
+static Py_ssize_t read_pair(const struct footer *f, Py_ssize_t pos, const Py_buffer *names, int *wanted)
+{
+    struct field field = {0, STOP};
+    uint64_t length;
+    *wanted = !names->len;
+    for (;;) {
+        pos = read_field(f, pos, &field);
+        if (pos == REFUSED || field.kind == STOP)
+            return pos;
+        if (field.id == 1 && field.kind == BINARY) {
+            pos = read_length(f, pos, 1, &length);
+            if (pos == REFUSED)
+                return REFUSED;
+            *wanted = !names->len || is_among(f->data + pos, length, names);
+            pos += (Py_ssize_t)length;
+        } else {
+            pos = skip_value(f, pos, field.kind, IN_ROW_GROUP);
+        }
+        if (pos == REFUSED)
+            return REFUSED;
+    }
+}
+
+static PyObject *py_pairs(PyObject *self, PyObject *args)
+{
+    Py_buffer data, names;
+    Py_ssize_t pos, count;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "y*nny*:pairs", &data, &pos, &count, &names))
+        return NULL;
+    struct footer f = {data.buf, data.len, NULL, 0, OUTLINE_DEPTH, NULL};
+    struct vector spans = {NULL, 0, 0};
+    int is_valid = pos >= 0, wanted;
+    for (; is_valid && count > 0; count--) {
+        Py_ssize_t start = pos;
+        pos = read_pair(&f, pos, &names, &wanted);
+        is_valid = pos != REFUSED && (!wanted || (append(&spans, start) && append(&spans, pos)));
+    }
+    if (is_valid) {
+        PyObject *bytes = as_bytes(&spans);
+        if (bytes)
+            result = Py_BuildValue("nN", pos, bytes);
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "these are not pairs of a footer");
+    }
+    PyMem_Free(spans.items);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&names);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS,
      "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks; or None."},
     {"numbers", py_numbers, METH_VARARGS,
      "numbers(data, starts, fields): what each chunk states in each field: a number, or the length of text; 0 if nothing. A field has two\n"
      "bytes: its id in ColumnChunk, or SLOTS more than its id in ColumnMetaData; and its kind, with PRESENCE to get 1 if it is stated."},
+    {"outline", py_outline, METH_VARARGS,
+     "outline(data, table): id, kind, and value from and to of each field of the footer, and how many structs its lists have, without\n"
+     "key-values and column orders; or None."},
+    {"pairs", py_pairs, METH_VARARGS,
+     "pairs(data, pos, count, names): the position after so many key-values, and from and to of each of them that has one of the names,\n"
+     "of which each follows its length in one byte; of all without names."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -13,8 +13,6 @@
 
 enum { STOP, TRUE_, FALSE_, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID, NUM_KINDS };
 
-enum { MAX_DEPTH = 32 };
-
 #define REFUSED (-1) /* In place of a position. */
 
 struct footer {
@@ -22,6 +20,8 @@ struct footer {
     Py_ssize_t size;
     const uint8_t *table; /* SLOTS slots per struct, one per field id: kind, kind of elements, number of the nested struct (16 bits, LE) */
     Py_ssize_t num_structs;
+    int max_depth;       /* of structs and containers */
+    uint64_t *elements;  /* where structs in known lists are counted; NULL if they are not */
 };
 
 struct field {
@@ -155,7 +155,7 @@ static Py_ssize_t skip_element(const struct footer *f, Py_ssize_t pos, int kind,
         pos = read_length(f, pos, 1, &count);
         return pos == REFUSED ? REFUSED : pos + (Py_ssize_t)count;
     case STRUCT:
-        return depth >= MAX_DEPTH ? REFUSED : skip_struct(f, pos, depth + 1);
+        return depth >= f->max_depth ? REFUSED : skip_struct(f, pos, depth + 1);
     case LIST:
     case SET:
         pos = read_list(f, pos, &value, &count);
@@ -172,7 +172,7 @@ static Py_ssize_t skip_element(const struct footer *f, Py_ssize_t pos, int kind,
     default:
         return REFUSED;
     }
-    if (pos == REFUSED || depth >= MAX_DEPTH)
+    if (pos == REFUSED || depth >= f->max_depth)
         return REFUSED;
     for (; count; count--) {
         if (kind == MAP)

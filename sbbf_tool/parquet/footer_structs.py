@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnChunk,
+    ColumnMetaData,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+)
+from sbbf_tool.parquet.large_footers import plan_cuts, read_pairs
 from sbbf_tool.parquet.structs import KINDS, parse_struct
 
 try:
@@ -62,9 +69,10 @@ class ChunkIndex:
     def num_chunks_in(self, row_group: int) -> int:
         return self._at(row_group).num_chunks
 
-    def without_row_groups(self) -> bytes:
-        """Return the `FileMetaData` with an empty list of row groups."""
-        return self.raw[: self._list_start] + _EMPTY_LIST + self.raw[self._list_end :]
+    @property
+    def without_row_groups(self) -> compact.Splice:
+        """The edit of the `FileMetaData` that makes its list of row groups empty."""
+        return compact.Splice(self._list_start, self._list_end, _EMPTY_LIST)
 
     def without_chunks(self, row_group: int) -> bytes:
         """Return a `RowGroup` with an empty list of column chunks."""
@@ -201,11 +209,11 @@ class FooterStructs:
         """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there
         is no list of row groups."""
         self.raw = raw
+        self._cuts = plan_cuts(raw, _table())
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
-        self.metadata = parse_struct(
-            FileMetaData, raw if self.index is None else self.index.without_row_groups()
-        )
+        splices = () if self.index is None else (self.index.without_row_groups,)
+        self.metadata = self._parse(*splices)
         self._parsed: list[RowGroup] | None = (
             None if self.index is not None else self.metadata.row_groups
         )
@@ -217,6 +225,17 @@ class FooterStructs:
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
         self._numbers: dict[tuple[tuple[str, ...], bool], tuple[Sequence[int], ...]] = {}
+
+    def _parse(self, *splices: compact.Splice) -> FileMetaData:
+        """Parse the struct after these edits, without what takes memory and is not read."""
+        splices += self._cuts.splices
+        return parse_struct(FileMetaData, compact.apply(self.raw, splices) if splices else self.raw)
+
+    def key_values(self) -> Iterator[KeyValue]:
+        """Iterate over all key-values; `metadata` has those that are looked up by name."""
+        if self._cuts.pairs is not None:
+            return read_pairs(self.raw, self._cuts.pairs)
+        return iter(self.metadata.key_value_metadata or ())
 
     @property
     def num_row_groups(self) -> int:
@@ -258,7 +277,7 @@ class FooterStructs:
                 return self._parsed[row_group].columns[column]
             assert self.index is not None
             if len(self._chunks) >= max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE):
-                self._parsed = parse_struct(FileMetaData, self.raw).row_groups
+                self._parsed = self._parse().row_groups
                 self._chunks.clear()
                 return self.column_chunk(row_group, column)
             chunk = self._chunks[row_group, column] = parse_struct(

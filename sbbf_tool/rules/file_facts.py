@@ -4,6 +4,7 @@ everything else is known."""
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -96,14 +97,12 @@ def _find_unreferenced(file: ParquetFile, filters: list[StoredFilter]) -> Iterat
     """
     last = last_addition(file)
     undo_ends = {find_own_tail(file).start, *(() if last is None else (last.before.end,))}
-    numbers = sorted(
-        {
-            int(number)
-            for entry in file.footer.metadata.key_value_metadata or ()
-            for number in _NUMBER.findall(str(entry.value))
-        }
-    )
-    for unused_range in unreferenced_ranges(file, filters):
+    unused_ranges = list(unreferenced_ranges(file, filters))
+    numbers = array("Q")
+    if any(unused_range.kind == UNKNOWN for unused_range in unused_ranges):
+        for entry in file.footer.key_values():
+            numbers.extend(map(int, _NUMBER.findall(str(entry.value))))
+    for unused_range in unused_ranges:
         is_for_undo = unused_range.kind == OLD_FOOTER and unused_range.end in undo_ends
         is_named = unused_range.kind == UNKNOWN and any(
             unused_range.start <= number < unused_range.end for number in numbers

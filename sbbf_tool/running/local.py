@@ -18,11 +18,11 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import INTERNAL_ERROR, SbbfError
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
-from sbbf_tool.running.work import INTERNAL_ERROR, Work
+from sbbf_tool.running.work import Work
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.local import share_listings
 from sbbf_tool.storage.places import is_url

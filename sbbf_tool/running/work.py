@@ -23,6 +23,7 @@ from sbbf_tool.errors import (
     SbbfError,
     UsageError,
     describe_unexpected,
+    exit_code_of,
 )
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
@@ -43,8 +44,6 @@ Report = TypeVar("Report", covariant=True)
 R = TypeVar("R")
 
 _PATIENCE_SECONDS = 60.0
-INTERNAL_ERROR = 70
-"""Exit code of an error that is no `SbbfError`."""
 
 
 class Work(Generic[Report]):
@@ -216,7 +215,8 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
         return {"status": status, "reason": reason, "exit_code": error.exit_code}
     # A defect of this package, or a lack of memory, must not end the run because of one file in a
     # million.
-    return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
+    reason = describe_unexpected(error)
+    return {"status": FAILED, "reason": reason, "exit_code": exit_code_of(error)}
 
 
 def _has_left_table(file: FileName) -> bool:

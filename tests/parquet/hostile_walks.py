@@ -55,7 +55,12 @@ class Calls:
         """Make one call; return whether it answered."""
         data = self.damage(self._random.choice(self._footers), 6)
         if self._random.random() < 0.3:
-            return _compact.walk(data, self.damage(self._table, 3)) is not None
+            walk = self._random.choice((_compact.walk, _compact.outline))
+            return walk(data, self.damage(self._table, 3)) is not None
+        if self._random.random() < 0.2:
+            start = self._random.choice((0, 4, len(data), len(data) + 1, -1, 2**62))
+            names = self._random.choice((b"", b"\3geo", b"\3geo\xff", self._random.randbytes(9)))
+            return bool(_compact.pairs(data, start, self._random.choice((0, 1, 9, 2**62)), names))
         positions = _compact.walk(data, self._table)
         fields = self.damage(self._fields, 2)
         if positions is None or self._random.random() < 0.3:

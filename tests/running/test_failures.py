@@ -3,14 +3,16 @@ while it imports a module."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 
 import pytest
 
 from running.calls import Call
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import INTERNAL_ERROR, UnreadableError
 from sbbf_tool.reports.rows import FAILED
-from sbbf_tool.running.work import INTERNAL_ERROR, Work
+from sbbf_tool.running.work import Work
 from support.tables import each
 
 
@@ -43,7 +45,14 @@ def test_an_interrupt_that_errors_wrap_is_an_interrupt(
 
 @each(
     "error, code",
-    [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)],
+    [
+        (ValueError("odd"), INTERNAL_ERROR),
+        (UnreadableError("torn"), UnreadableError.exit_code),
+        (MemoryError(), UnreadableError.exit_code),
+        (OSError(errno.ENOMEM, "no memory"), UnreadableError.exit_code),
+        (ImportError(f"lib.so: {os.strerror(errno.ENOMEM)}"), UnreadableError.exit_code),
+        (ImportError("lib.so: no such file"), INTERNAL_ERROR),
+    ],
 )
 def test_an_error_with_causes_is_a_row(error: Exception, code: int):
     row = Work(Call(chain(OSError("cause"), error)))("a.parquet")

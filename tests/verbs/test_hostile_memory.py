@@ -16,10 +16,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UnreadableError, add_filters, probe, verify
+from parquet import wire
+from parquet.made_footers import column_chunk, column_metadata, file_metadata, row_group
+from parquet.wire import Field
+from sbbf_tool import UnreadableError, add_filters, inspect, probe, verify
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet import large_footers
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.large_footers import MANY_PAIRS
+from sbbf_tool.parquet.splice import set_filters
+from sbbf_tool.parquet.structs import parse_struct
 from support.corpus_edits import edit_footer
+from support.footer_index import needs_walker
 from support.samples import footer_start, places
 
 ALLOWED = 96 << 20
@@ -154,6 +163,129 @@ def test_claimed_sizes_are_not_allocated(sound, tmp_path):
     assert done.returncode == 0, f"{list(HOSTILE)[len(sizes)]}: {done.stderr}"
     assert len(sizes) == len(HOSTILE)
     assert int(last) < ALLOWED // 4
+
+
+def build_list(field: int, element: bytes, count: int) -> bytes:
+    """Build a field with a list of equal structs."""
+    return bytes([wire.LIST]) + wire.number(field) + b"\xfc" + wire.varint(count) + element * count
+
+
+def with_list(field: int, element: bytes, count: int) -> bytes:
+    return SMALL[:-1] + build_list(field, element, count) + b"\0"
+
+
+def build_schema(element: bytes, count: int) -> bytes:
+    """Build a footer without row groups, with equal elements below the root of the schema."""
+    root = b"\x48\1r\x15" + wire.number(count) + b"\0"
+    schema = b"\x19\xfc" + wire.varint(count + 1) + root + element * count
+    return b"\x15\4" + schema + b"\x16\0\x19\x0c\0"
+
+
+SMALL = wire.write(file_metadata([row_group([column_chunk(column_metadata())])], 1))
+MILLION = 1_000_000
+STATS = Field(13, wire.LIST, wire.items(wire.STRUCT, ((),) * MILLION))
+CHUNKS = Field(1, wire.LIST, wire.items(wire.STRUCT, ((),) * MILLION))
+PAIR = b"\x18\x06m.4711\x18\x08value 42\0"
+LARGE: dict[str, tuple[bytes, bool]] = {
+    "pairs": (with_list(5, PAIR, MILLION), True),
+    "pairs of a known key": (with_list(5, b"\x18\3geo\0", MILLION), True),
+    "empty pairs": (with_list(5, b"\0", 4 * MILLION), True),
+    "two lists of empty pairs": (
+        with_list(5, b"\0", MILLION)[:-1] + build_list(5, b"\0", MILLION) + b"\0",
+        True,
+    ),
+    "empty orders": (with_list(7, b"\0", 4 * MILLION), True),
+    "orders": (with_list(7, b"\x1c\0\0", MILLION), True),
+    "pairs of an encrypted file": (
+        with_list(5, PAIR, MILLION)[:-1] + bytes([wire.STRUCT]) + wire.number(8) + b"\0\0",
+        True,
+    ),
+    "groups": (build_schema(b"\x48\1a\x15\0\0", MILLION), False),
+    "columns": (build_schema(b"\x15\2\x38\1a\0", MILLION), False),
+    "row groups": (with_list(4, b"\x19\x0c\x16\0\x16\0\0", MILLION), False),
+    "column chunks": (wire.write(file_metadata([(CHUNKS,)], 1)), False),
+    "encoding_stats": (
+        wire.write(file_metadata([row_group([column_chunk(column_metadata(STATS))])], 1)),
+        False,
+    ),
+}
+"""Footers with a million structs, and whether they are read: pairs and orders are, if all else
+is."""
+
+
+@needs_walker
+@pytest.mark.timeout(120)
+def test_what_no_verb_reads_takes_no_memory(sound, tmp_path):
+    """Each struct would take 100 to 200 bytes as an object."""
+    paths = []
+    for at, (footer, is_read) in enumerate(LARGE.values()):
+        path = tmp_path / f"large-{at}.parquet"
+        path.write_bytes(b"PAR1" + bytes(8) + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+        paths.append(path)
+        if is_read:
+            assert inspect(path).row_groups == 1
+        else:
+            with pytest.raises(UnreadableError, match=r"the footer states [\d,]+ s"):
+                inspect(path)
+    command = [sys.executable, "-c", PROGRAM, str(ALLOWED), sound, sound, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    *names, last = done.stdout.split()
+    assert done.returncode == 0, f"{list(LARGE)[len(names) - 1]}: {done.stderr}"
+    assert int(last) < ALLOWED
+
+
+def test_all_that_is_looked_up_is_found_among_many_pairs(tmp_path, monkeypatch):
+    """The first and the last pair of a key count, as in a footer with few pairs."""
+    path = tmp_path / "a.parquet"
+    others = {f"key {number}": f"value {number}" for number in range(MANY_PAIRS + 5)}
+    with pq.ParquetWriter(path, pa.schema({"x": pa.int64()}), store_schema=False) as writer:
+        writer.write_table(pa.table({"x": [1]}))
+        for pairs in (
+            {"geo": "1"},
+            others,
+            {"geo": "2"},
+            {"geo": "3", "org.apache.spark.version": "2.4"},
+        ):
+            writer.add_key_value_metadata(pairs)
+
+    def read() -> tuple[object, ...]:
+        with ParquetFile.open(path) as file:
+            footer = file.footer
+            kept = [(pair.key, pair.value) for pair in footer.metadata.key_value_metadata]
+            pairs = [(pair.key, pair.value) for pair in footer.key_values()]
+            return kept, pairs, footer.columns[0].reading, set_filters(footer.raw, {})
+
+    kept, pairs, *rest = read()
+    whole = parse_struct(FileMetaData, rest[1])
+    assert pairs == [(pair.key, pair.value) for pair in whole.key_value_metadata]
+    assert len(pairs) > MANY_PAIRS
+    assert dict(kept)["org.apache.spark.version"] == "2.4"
+    of_geo = [value for key, value in pairs if key == "geo"]
+    assert [value for key, value in kept if key == "geo"] == list(
+        dict.fromkeys([of_geo[0], of_geo[-1]])
+    )
+    monkeypatch.setattr(large_footers, "has_outlines", False)
+    assert read() == (kept, pairs, *rest)
+
+
+def test_too_little_memory_is_one_line(sound, tmp_path):
+    program = (
+        "import resource, sys\n"
+        "from sbbf_tool.cli import run\n"
+        "small, large = sys.argv[1:]\n"
+        "assert run(['inspect', small]) == 0\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (4 << 20),) * 2)\n"
+        "sys.exit(run(['inspect', large]))\n"
+    )
+    large = tmp_path / "large.parquet"
+    footer = with_list(5, PAIR, MILLION)
+    large.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    done = subprocess.run(
+        [sys.executable, "-c", program, sound, large], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
+    assert "not enough memory" in done.stderr
 
 
 def test_pages_that_many_chunks_share_are_not_read(sound):
