@@ -1,9 +1,12 @@
 """Writers that are set by properties, as names and values, which `parse` reads into filter specs,
 and `build` builds of them.
 
-    parquet-java   parquet.bloom.filter.enabled#C = true, also fpp#C, expected.ndv#C and max.bytes: Hadoop's configuration, options of Spark
-    Iceberg        write.parquet.bloom-filter-enabled.column.C = true, also -fpp.column.C, -ndv.column.C and -max-bytes: properties of the
-                   table, for Spark, Trino, Flink and Impala (https://iceberg.apache.org/docs/latest/configuration/#write-properties)
+    parquet-java   parquet.bloom.filter.enabled#C = true, also fpp#C, expected.ndv#C and max.bytes:
+                   Hadoop's configuration, options of Spark
+    Iceberg        write.parquet.bloom-filter-enabled.column.C = true, also -fpp.column.C,
+                   -ndv.column.C and -max-bytes: properties of the table, for Spark, Trino, Flink
+                   and Impala
+                   (https://iceberg.apache.org/docs/latest/configuration/#write-properties)
     DataFusion     format.bloom_filter_enabled::C, also ndv and fpp: options of COPY
     Trino          parquet_bloom_filter_columns = ARRAY['C']: a property of the table
 
@@ -36,8 +39,10 @@ from sbbf_tool.writers.writer import (
 
 
 class Properties(NamedTuple):
-    """The names of a writer's properties: `prefix`, what is set, and after `separator` the column;
-    without a column, they hold for all."""
+    """The names of a writer's properties: `prefix`, a setting, `separator`, the column.
+
+    A property without a column holds for all columns.
+    """
 
     prefix: str
     separator: str
@@ -52,6 +57,23 @@ class Properties(NamedTuple):
         `column_of` returns the name of the column that a property names. Raises UsageError for a
         value with no meaning.
         """
+        values = self._parse_values(settings, column_of)
+
+        def find(setting: str, column: str) -> Any:
+            return values[setting].get(column, values[setting].get(""))
+
+        specs = []
+        for column, is_enabled in values["enabled"].items():
+            if column and is_enabled:
+                fpp = find("fpp", column)
+                ndv = find(self.ndv, column)
+                specs.append(declare(column, fpp, ndv, find(self.max_bytes, column)))
+        return tuple(specs)
+
+    def _parse_values(
+        self, settings: Mapping[str, str], column_of: Callable[[str], str]
+    ) -> dict[str, dict[str, Any]]:
+        """Parse the values of each setting by column; the column is empty where all are meant."""
         parsers = {
             "enabled": _parse_flag,
             self.ndv: _parse_count,
@@ -60,54 +82,58 @@ class Properties(NamedTuple):
         }
         values: dict[str, dict[str, Any]] = {name: {} for name in parsers}
         for key, value in settings.items():
-            setting, _, column = key.removeprefix(self.prefix).partition(self.separator)
+            setting, _, name = key.removeprefix(self.prefix).partition(self.separator)
             if key.startswith(self.prefix) and setting in parsers:
-                values[setting][column_of(column) if column else ""] = parsers[setting](key, value)
-
-        def find(setting: str, column: str) -> Any:
-            return values[setting].get(column, values[setting].get(""))
-
-        return tuple(
-            declare(
-                column, find("fpp", column), find(self.ndv, column), find(self.max_bytes, column)
-            )
-            for column, is_enabled in values["enabled"].items()
-            if column and is_enabled
-        )
+                column = column_of(name) if name else ""
+                values[setting][column] = parsers[setting](key, value)
+        return values
 
     def build(
         self, specs: Iterable[FilterSpec], name_of: Callable[[str], str] = str
     ) -> dict[str, str]:
-        """Build the properties, in which a column has the name that `name_of` returns. The largest
-        of the limits holds for all columns."""
+        """Build the properties of these specs; the largest of their limits holds for all columns.
+
+        `name_of` returns the name that a column has in properties.
+        """
         properties: dict[str, str] = {}
         limits: list[int] = []
         for spec in specs:
-            fpp = None if spec.judge == "existence" and spec.ndv is None else spec.fpp
-            values = {"enabled": "true", self.ndv: spec.ndv, "fpp": fpp}
-            properties |= {
-                f"{self.prefix}{name}{self.separator}{name_of(column)}": str(value)
-                for column in spec.columns
-                for name, value in values.items()
-                if value is not None
+            is_fpp_open = spec.judge == "existence" and spec.ndv is None
+            values = {
+                "enabled": "true",
+                self.ndv: spec.ndv,
+                "fpp": None if is_fpp_open else spec.fpp,
             }
-            limits += [spec.max_bytes] if isinstance(spec.max_bytes, int) else []
-        return properties | ({f"{self.prefix}{self.max_bytes}": str(max(limits))} if limits else {})
+            for column in spec.columns:
+                for setting, value in values.items():
+                    if value is not None:
+                        name = f"{self.prefix}{setting}{self.separator}{name_of(column)}"
+                        properties[name] = str(value)
+            if isinstance(spec.max_bytes, int):
+                limits.append(spec.max_bytes)
+        if limits:
+            properties[f"{self.prefix}{self.max_bytes}"] = str(max(limits))
+        return properties
 
 
 def declare(
     column: str, fpp: float | None = None, ndv: int | None = None, max_bytes: int | None = None
 ) -> FilterSpec:
-    """Return the spec of a column for which a writer adds filters. Filters have the FPP unless the
-    number of values sets their size."""
+    """Return the spec of a column for which a writer adds filters.
+
+    Filters have the FPP unless the number of values sets their size.
+    """
     judge: Judge = "existence" if fpp is None or ndv is not None else "fpp"
-    return FilterSpec((column,), DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, judge=judge)
+    if fpp is None:
+        fpp = DEFAULT_FPP
+    return FilterSpec((column,), fpp, ndv, max_bytes, judge=judge)
 
 
 def _parse_flag(key: str, value: str) -> bool:
-    if value.strip().lower() not in ("true", "false"):
+    word = value.strip().lower()
+    if word not in ("true", "false"):
         raise UsageError(f"{key} must be true or false, not {value!r}")
-    return value.strip().lower() == "true"
+    return word == "true"
 
 
 def _parse_count(key: str, value: str) -> int:
@@ -119,21 +145,27 @@ def _parse_count(key: str, value: str) -> int:
 
 def _parse_fpp(key: str, value: str) -> float:
     try:
-        if 0 < float(value) < 1:
-            return float(value)
+        fpp = float(value)
     except ValueError:
-        pass
-    raise UsageError(f"{key} must be a number above 0 and below 1, not {value!r}")
+        fpp = 0.0
+    if not 0 < fpp < 1:
+        raise UsageError(f"{key} must be a number above 0 and below 1, not {value!r}")
+    return fpp
 
 
 PARQUET_JAVA_PROPERTIES = Properties("parquet.bloom.filter.", "#", "expected.ndv", "max.bytes")
-_USUAL_MOST = 1 << 20
+_DEFAULT_MAX_BYTES = 1 << 20
 """The largest bitset that parquet-java builds unless it is set to build larger ones."""
 
 
+def _largest_bitset(settings: Sequence[Setting]) -> int:
+    return max(setting.num_bytes for setting in settings)
+
+
 def _build_parquet_java(settings: Sequence[Setting]) -> dict[str, str]:
-    most = max(setting.num_bytes for setting in settings)
-    return PARQUET_JAVA_PROPERTIES.build(specs_of(settings, most if most > _USUAL_MOST else None))
+    largest = _largest_bitset(settings)
+    max_bytes = largest if largest > _DEFAULT_MAX_BYTES else None
+    return PARQUET_JAVA_PROPERTIES.build(specs_of(settings, max_bytes))
 
 
 def _write_parquet_java(settings: Sequence[Setting], request: Request) -> Iterator[str]:
@@ -158,15 +190,14 @@ ICEBERG_PROPERTIES = Properties("write.parquet.bloom-filter-", ".column.")
 
 def _write_iceberg(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     # Releases that do not know the NDV build filters of the largest size.
-    yield from write_table_properties(
-        ICEBERG_PROPERTIES.build(specs_of(settings, max(setting.num_bytes for setting in settings)))
-    )
+    specs = specs_of(settings, _largest_bitset(settings))
+    yield from write_table_properties(ICEBERG_PROPERTIES.build(specs))
 
 
 def _problem_of_iceberg(column: Column) -> str | None:
-    return (
-        "columns in lists and maps have other names in the table" if column.max_repetition else None
-    )
+    if column.max_repetition:
+        return "columns in lists and maps have other names in the table"
+    return None
 
 
 ICEBERG = Writer(
@@ -187,32 +218,44 @@ _RECORD = "sbbf.set-properties"
 def record_properties(
     before: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """Return these properties with a record of those that the table does not have already, for
-    `take_back`."""
+    """Return these properties, with a record for `take_back` of those that the table lacks."""
     ours = _parse_record(before)
     ours |= {name: text for name, text in properties.items() if before.get(name) != text}
-    return {**properties, **({_RECORD: json.dumps(ours, sort_keys=True)} if ours else {})}
+    change: dict[str, str | None] = {**properties}
+    if ours:
+        change[_RECORD] = _build_record(ours)
+    return change
 
 
 def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, str | None]:
-    """Return the change that removes the properties that `sbbf` has set for these columns (all if
-    empty) and that are still as it set them.
+    """Return the change that removes the properties that `sbbf` has set for these columns.
 
-    `columns` are named as in properties.
+    `columns` are named as in properties; empty for all. A property that is no longer as `sbbf` set
+    it stays.
     """
     ours = _parse_record(before)
-    about = {name: name.partition(".column.")[2] for name in ours}
-    left = {name for name in ours if columns and about[name] not in ("", *columns)}
-    # What is for all columns stays as long as one of them is left.
-    left |= {name for name in ours if left and not about[name]}
-    removed: dict[str, str | None] = {
-        name: None for name, text in ours.items() if name not in left and before.get(name) == text
-    }
-    if ours.keys() > left:
-        removed[_RECORD] = (
-            json.dumps({name: ours[name] for name in left}, sort_keys=True) if left else None
-        )
-    return removed
+    for_all: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    for name, text in ours.items():
+        column = name.partition(".column.")[2]
+        if not column:
+            for_all[name] = text
+        elif columns and column not in columns:
+            kept[name] = text
+    if kept:
+        # What is for all columns stays as long as the property of a column does.
+        kept |= for_all
+    change: dict[str, str | None] = {}
+    for name, text in ours.items():
+        if name not in kept and before.get(name) == text:
+            change[name] = None
+    if len(kept) < len(ours):
+        change[_RECORD] = _build_record(kept) if kept else None
+    return change
+
+
+def _build_record(properties: Mapping[str, str]) -> str:
+    return json.dumps(properties, sort_keys=True)
 
 
 def _parse_record(properties: Mapping[str, str]) -> dict[str, str]:
@@ -220,23 +263,20 @@ def _parse_record(properties: Mapping[str, str]) -> dict[str, str]:
         record = json.loads(properties.get(_RECORD, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return (
-        {name: text for name, text in record.items() if isinstance(text, str)}
-        if isinstance(record, dict)
-        else {}
-    )
+    if not isinstance(record, dict):
+        return {}
+    return {name: text for name, text in record.items() if isinstance(text, str)}
 
 
 DATAFUSION_PROPERTIES = Properties("format.bloom_filter_", "::")
 
 
 def _write_datafusion(settings: Sequence[Setting], request: Request) -> Iterator[str]:
-    options = [
-        f"    {write_sql(name)} {write_sql(value)}"
-        for name, value in DATAFUSION_PROPERTIES.build(specs_of(settings)).items()
-    ]
+    properties = DATAFUSION_PROPERTIES.build(specs_of(settings))
     yield "COPY my_table TO 'data.parquet' STORED AS PARQUET OPTIONS ("
-    yield from join_lines(options)
+    yield from join_lines(
+        [f"    {write_sql(name)} {write_sql(value)}" for name, value in properties.items()]
+    )
     yield ");"
 
 
@@ -247,8 +287,8 @@ def _problem_of_datafusion(column: Column) -> str | None:
         return "the elements of lists have other names in memory"
     if any(part != part.lower() for part in column.path):
         return (
-            "names of options are lower case (in Python, ParquetWriterOptions takes the "
-            "name as it is)"
+            "names of options are lower case "
+            "(in Python, ParquetWriterOptions takes the name as it is)"
         )
     return None
 
@@ -264,14 +304,20 @@ class TrinoProperty(NamedTuple):
     def parse(self, settings: Mapping[str, str]) -> tuple[FilterSpec, ...]:
         """Parse `a, b`, `["a", "b"]` or `ARRAY['a', 'b']`."""
         value = settings.get(self.name, "")
-        match = re.fullmatch(r"\s*(?:ARRAY)?\s*\[(.*)\]\s*", value, re.IGNORECASE | re.DOTALL)
-        parts = (match[1] if match else value).split(",")
-        return tuple(declare(name) for part in parts if (name := part.strip().strip("'\"")))
+        array = re.fullmatch(r"\s*(?:ARRAY)?\s*\[(.*)\]\s*", value, re.IGNORECASE | re.DOTALL)
+        text = array[1] if array else value
+        specs = []
+        for part in text.split(","):
+            name = part.strip().strip("'\"")
+            if name:
+                specs.append(declare(name))
+        return tuple(specs)
 
     def build(self, specs: Iterable[FilterSpec]) -> dict[str, str]:
-        return {
-            self.name: f"ARRAY[{', '.join(write_sql(column) for spec in specs for column in spec.columns)}]"
-        }
+        names: list[str] = []
+        for spec in specs:
+            names += map(write_sql, spec.columns)
+        return {self.name: f"ARRAY[{', '.join(names)}]"}
 
 
 TRINO_PROPERTIES = TrinoProperty()
@@ -280,7 +326,8 @@ TRINO_PROPERTIES = TrinoProperty()
 def _write_trino(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     yield "ALTER TABLE my_table SET PROPERTIES"
     properties = TRINO_PROPERTIES.build(declare(setting.path.lower()) for setting in settings)
-    yield from (f"    {name} = {value};" for name, value in properties.items())
+    for name, value in properties.items():
+        yield f"    {name} = {value};"
 
 
 _TYPES_OF_TRINO = ("INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY")
@@ -290,11 +337,12 @@ def _problem_of_trino(column: Column) -> str | None:
     if column.nested:
         return "only top-level columns"
     logical = column.logical
-    is_written = logical is None and column.physical in _TYPES_OF_TRINO
-    if logical is not None:
-        is_written = logical.kind in ("STRING", "UUID") or (
-            logical.kind == "INT" and logical.signed and logical.bits in (32, 64)
-        )
+    if logical is None:
+        is_written = column.physical in _TYPES_OF_TRINO
+    elif logical.kind == "INT":
+        is_written = logical.signed and logical.bits in (32, 64)
+    else:
+        is_written = logical.kind in ("STRING", "UUID")
     return None if is_written else f"Trino writes no filters for {column.type_name}"
 
 
@@ -302,10 +350,10 @@ TRINO = Writer(
     _write_trino,
     "--",
     (
-        "Trino takes neither NDV nor FPP; the property is one of Iceberg tables, and of Hive "
-        "tables when they are created",
-        "Trino writes no filter length, without which parquet-java 1.14.0 to 1.15.2 may lose "
-        "rows; a repair adds it",
+        "Trino takes neither NDV nor FPP; "
+        "the property is one of Iceberg tables, and of Hive tables when they are created",
+        "Trino writes no filter length, "
+        "without which parquet-java 1.14.0 to 1.15.2 may lose rows; a repair adds it",
     ),
     _problem_of_trino,
     uses_formula=False,

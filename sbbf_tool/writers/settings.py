@@ -52,11 +52,10 @@ DUCKDB = Writer(
     _write_duckdb,
     "--",
     (
-        "DuckDB takes neither columns nor NDV: it writes filters for all dictionary-encoded "
-        "chunks, and for no others",
+        "DuckDB takes neither columns nor NDV: "
+        "it writes filters for all dictionary-encoded chunks, and for no others",
         "a chunk is dictionary-encoded if it has at most DICTIONARY_SIZE_LIMIT distinct values; "
-        "text also has a limit in bytes,"
-        " STRING_DICTIONARY_PAGE_SIZE_LIMIT",
+        "text also has a limit in bytes, STRING_DICTIONARY_PAGE_SIZE_LIMIT",
     ),
     takes_ndv=False,
     has_one_fpp=True,
@@ -65,9 +64,8 @@ DUCKDB = Writer(
 
 def _options_of_arrow(settings: Sequence[Setting], indent: str) -> Iterator[str]:
     for setting in settings:
-        yield (
-            f'{indent}{write_text(setting.path)}: {{"ndv": {setting.ndv}, "fpp": {setting.fpp:g}}},'
-        )
+        name = write_text(setting.path)
+        yield f'{indent}{name}: {{"ndv": {setting.ndv}, "fpp": {setting.fpp:g}}},'
 
 
 def _write_pyarrow(settings: Sequence[Setting], request: Request) -> Iterator[str]:
@@ -99,8 +97,8 @@ POLARS = Writer(
     _write_polars,
     "#",
     (
-        "Polars writes no filters itself; with use_pyarrow=True, pyarrow (24 or newer) writes "
-        "the file",
+        "Polars writes no filters itself; "
+        "with use_pyarrow=True, pyarrow (24 or newer) writes the file",
         "add filters to files of sink_parquet and of other ways to write when they are finished",
     ),
 )
@@ -148,10 +146,10 @@ def parse_settings(
     *,
     is_required: bool = True,
 ) -> tuple[FilterSpec, ...]:
-    """Return the filters that the properties of a table promise. Raises UsageError if they promise
-    none although it `is_required`.
+    """Return the filters that the properties of a table promise.
 
-    `column_of` returns the name of the column that a property of an Iceberg table names.
+    `column_of` returns the name of the column that a property of an Iceberg table names. Raises
+    UsageError if the properties promise no filter although one `is_required`.
     """
     specs = (
         *ICEBERG_PROPERTIES.parse(properties, column_of),
@@ -159,70 +157,82 @@ def parse_settings(
         *TRINO_PROPERTIES.parse(properties),
     )
     if not specs and is_required:
-        hint = (
-            "expected write.parquet.bloom-filter-enabled.column.COLUMN or "
-            "parquet.bloom.filter.enabled#COLUMN"
-        )
         raise UsageError(
-            "the properties of the table declare no filter of a Parquet column", hint=hint
+            "the properties of the table declare no filter of a Parquet column",
+            hint="expected write.parquet.bloom-filter-enabled.column.COLUMN or "
+            "parquet.bloom.filter.enabled#COLUMN",
         )
     return specs
 
 
 def build_settings(writer: str, request: Request) -> WriterSettings:
     """Build the settings of a writer, which must be known."""
-    row: Writer = WRITERS[writer] if writer in WRITERS else load(named("writers")[writer])
-    settings, problems = [], []
+    kind: Writer = WRITERS[writer] if writer in WRITERS else load(named("writers")[writer])
+    settings: list[Setting] = []
+    problems: list[str] = []
     for column in request.columns:
-        problem = row.problem_of(column.column)
+        problem = kind.problem_of(column.column)
         if problem is None:
-            settings.append(_choose(column, request, by_formula=row.uses_formula))
+            settings.append(_choose(column, request, by_formula=kind.uses_formula))
         else:
             problems.append(f"cannot be set for {column.column.name}: {problem}")
-    if row.has_one_fpp and settings:
+    if kind.has_one_fpp and settings:
         fpp = min(setting.fpp for setting in settings)
-        settings = [
-            setting._replace(fpp=fpp, num_bytes=sizing.formula_bytes(setting.ndv, fpp))
-            for setting in settings
-        ]
-    notes = [*(row.notes if settings or not request.columns else ()), *problems]
-    if settings and row.takes_ndv:
-        most = max(column.values for column in request.columns)
-        notes.insert(
-            0,
-            f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row "
-            "groups need other numbers",
+        settings = [_with_fpp(setting, fpp) for setting in settings]
+    notes = _build_notes(kind, request, settings, problems)
+    lines = [f"{kind.comment} {escape(note)}" for note in notes]
+    if settings:
+        lines += kind.write(settings, request)
+    return WriterSettings(
+        writer=writer,
+        text="".join(f"{line}\n" for line in lines),
+        columns=tuple(_describe(kind, setting) for setting in settings),
+        notes=tuple(notes),
+    )
+
+
+def _choose(column: FilteredColumn, request: Request, *, by_formula: bool) -> Setting:
+    """Choose the FPP with which the writer gives a filter the size that the target needs."""
+    ndv = max(1, math.ceil(column.ndv))
+    num_bytes = sizing.bytes_for(ndv, request.fpp)
+    fpp = request.fpp
+    while by_formula and sizing.formula_bytes(ndv, fpp) < num_bytes:
+        fpp = fpp / 2
+    return Setting(".".join(column.column.path), column.column.name, ndv, fpp, num_bytes)
+
+
+def _with_fpp(setting: Setting, fpp: float) -> Setting:
+    return setting._replace(fpp=fpp, num_bytes=sizing.formula_bytes(setting.ndv, fpp))
+
+
+def _build_notes(
+    writer: Writer, request: Request, settings: Sequence[Setting], problems: Sequence[str]
+) -> list[str]:
+    """Build the notes: conditions, and `problems` of the columns that get no filter."""
+    notes: list[str] = []
+    if settings and writer.takes_ndv:
+        largest = max(column.values for column in request.columns)
+        notes.append(
+            f"NDV as counted here, for row groups of up to {largest:,} values; "
+            "other sizes of row groups need other numbers"
         )
-    if row.takes_fpp and any(setting.fpp < request.fpp for setting in settings):
+    if settings or not request.columns:
+        notes += writer.notes
+    notes += problems
+    if writer.takes_fpp and any(setting.fpp < request.fpp for setting in settings):
         notes.append(
             f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses "
             "sizes, which gives too few bits"
         )
     if not settings:
         notes.append("no column gets a filter")
-    lines = [
-        *(f"{row.comment} {escape(note)}" for note in notes),
-        *(row.write(settings, request) if settings else ()),
-    ]
-    return WriterSettings(
-        writer=writer,
-        text="".join(f"{line}\n" for line in lines),
-        columns=tuple(
-            ColumnSettings(
-                setting.name,
-                setting.ndv if row.takes_ndv else None,
-                setting.fpp if row.takes_fpp else None,
-                setting.num_bytes if row.uses_formula else None,
-            )
-            for setting in settings
-        ),
-        notes=tuple(notes),
+    return notes
+
+
+def _describe(writer: Writer, setting: Setting) -> ColumnSettings:
+    return ColumnSettings(
+        column=setting.name,
+        ndv=setting.ndv if writer.takes_ndv else None,
+        fpp=setting.fpp if writer.takes_fpp else None,
+        bitset_bytes=setting.num_bytes if writer.uses_formula else None,
     )
-
-
-def _choose(column: FilteredColumn, request: Request, *, by_formula: bool) -> Setting:
-    ndv = max(1, math.ceil(column.ndv))
-    num_bytes, fpp = sizing.bytes_for(ndv, request.fpp), request.fpp
-    while by_formula and sizing.formula_bytes(ndv, fpp) < num_bytes:
-        fpp = fpp / 2
-    return Setting(".".join(column.column.path), column.column.name, ndv, fpp, num_bytes)

@@ -1,5 +1,5 @@
-"""What a module of a writer says of it, and what several of them write: quoted text, and properties
-of tables in SQL."""
+"""What a module of a writer says of the writer, and what several modules write: quoted text, and
+properties of tables in SQL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,16 +43,21 @@ class Request:
 
 
 def pattern_of(path: str) -> str:
-    """Return the pattern of the files with this name, relative to the working folder if they are
-    below it."""
-    try:
-        relative = os.path.relpath(path) if os.path.isabs(path) else path
-    except OSError:  # the working folder is gone
-        relative = path
-    name = path if relative.startswith("..") else relative
+    """Return the pattern of the files with this name.
+
+    The pattern is relative to the working folder if the files are below it.
+    """
+    name = path
+    if os.path.isabs(path):
+        with suppress(OSError):  # the working folder is gone
+            name = os.path.relpath(path)
+    if name.startswith(".."):
+        name = path
     if os.path.lexists(path):
         name = glob.escape(name)
-    return f"{name.rstrip('/')}/**" if name.endswith("/") or os.path.isdir(path) else name
+    if name.endswith("/") or os.path.isdir(path):
+        return f"{name.rstrip('/')}/**"
+    return name
 
 
 class Setting(NamedTuple):
@@ -66,8 +72,7 @@ class Setting(NamedTuple):
 
 
 def specs_of(settings: Sequence[Setting], max_bytes: int | None = None) -> list[FilterSpec]:
-    """Return the specs of these columns under the names that writers use, with one limit in
-    bytes."""
+    """Return the specs of these columns, by the names that writers use, with one limit in bytes."""
     return [
         FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings
     ]
@@ -96,7 +101,7 @@ def write_sql(text: str) -> str:
 
 def write_key(text: str) -> str:
     """Write a key of a properties file."""
-    return re.sub(r"([\\=:\s])", lambda match: "\\n" if match[1] == "\n" else f"\\{match[1]}", text)
+    return re.sub(r"([\\=:\s])", r"\\\1", text).replace("\n", "n")
 
 
 def write_table_properties(properties: Mapping[str, str]) -> Iterator[str]:
@@ -109,7 +114,8 @@ def write_table_properties(properties: Mapping[str, str]) -> Iterator[str]:
 
 def join_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines with commas between them."""
-    yield from (f"{line}," for line in lines[:-1])
+    for line in lines[:-1]:
+        yield f"{line},"
     yield lines[-1]
 
 
@@ -125,8 +131,7 @@ class ColumnSettings(Frozen):
 
 
 class WriterSettings(Frozen):
-    """The settings by which a writer adds the filters that are advised, and those that are kept, to
-    new files."""
+    """The settings by which a writer adds the filters that are advised or kept to new files."""
 
     writer: str
     text: str
