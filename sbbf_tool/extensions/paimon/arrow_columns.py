@@ -5,8 +5,7 @@ precision. An ORC schema does not: all ORC timestamps have the same unit, so the
 be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC reader does.
 
 Paimon's Java code passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored
-shifted by the time zone of the writing process, which pyarrow does not report. The protobuf fields
-that lead to the zone are read here (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
+shifted by the time zone of the writing process (`orc_time_zones`).
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.avro.file import unpack
 from sbbf_tool.extensions.paimon.fast_hash import (
     ColumnHashes,
     ColumnTypes,
@@ -33,14 +34,10 @@ from sbbf_tool.extensions.paimon.fast_hash import (
     key_of,
     timestamp_keys,
 )
+from sbbf_tool.extensions.paimon.orc_time_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import MAX_LENGTH, DataType, IndexedColumn
-from sbbf_tool.parquet.compact import read_varint
 from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, build_tail, parse_tail
 from sbbf_tool.parquet.int96 import INT96_BYTES, JULIAN_DAY_OF_EPOCH, without_int96
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _BATCH_ROWS = 1 << 16
 _TYPES = {
@@ -76,77 +73,80 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the
     file is broken or contradicts a type.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     with _translate_errors("Parquet"):
         file = parquet.ParquetFile(pa.BufferReader(data))
         types = resolve_types(file.schema_arrow, columns, orc=False)
-        if any(file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))):
-            # pyarrow reads them as 64 bits of nanoseconds, in which times 584 years apart are the
-            # same.
-            tail = parse_tail(data[-TAIL_BYTES:], len(data))
-            raw = without_int96(data[tail.start : tail.start + tail.length])
-            metadata = parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
+        if _has_int96(file.schema):
+            metadata = _read_metadata_without_int96(data)
             file = parquet.ParquetFile(pa.BufferReader(data), metadata=metadata)
-    batches = file.iter_batches(
-        _BATCH_ROWS, columns=sorted({indexed.column for indexed in columns})
-    )
-    return ColumnHashes(
-        types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches))
-    )
+    batches = file.iter_batches(_BATCH_ROWS, columns=_names_of(columns))
+    hash_batches = (_hash_batch(batch, types) for batch in batches)
+    return ColumnHashes(types, iterate_batches("Parquet", hash_batches))
+
+
+def _names_of(columns: ColumnTypes) -> list[str]:
+    return sorted({indexed.column for indexed in columns})
+
+
+def _has_int96(schema: parquet.ParquetSchema) -> bool:
+    return any(schema.column(at).physical_type == "INT96" for at in range(len(schema)))
+
+
+def _read_metadata_without_int96(data: bytes) -> parquet.FileMetaData:
+    """Return the metadata of a file with INT96 as 12 bytes.
+
+    pyarrow reads INT96 as 64 bits of nanoseconds, in which times 584 years apart are the same.
+    """
+    tail = parse_tail(data[-TAIL_BYTES:], len(data))
+    raw = without_int96(data[tail.start : tail.start + tail.length])
+    return parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
-    """Hash the requested columns of an ORC file, as `hash_parquet` does; the type of a timestamp
-    must be given."""
-    import pyarrow as pa
-    from pyarrow import orc
+    """Hash the requested columns of an ORC file, as `hash_parquet` does.
+
+    The type of a timestamp must be given.
+    """
+    from pyarrow import orc  # pyarrow may have been built without it
 
     with _translate_errors("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
-        _ = (
-            schema.names
-        )  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
+        # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError.
+        _ = schema.names
     types = resolve_types(schema, columns, orc=True)
-    names = sorted({indexed.column for indexed in columns})
+    names = _names_of(columns)
     stripes: Iterator[pa.RecordBatch] = (
         file.read_stripe(at, columns=names) for at in range(file.nstripes)
     )
-    timestamps = {
-        indexed: data_type
-        for indexed, data_type in types.items()
-        if data_type.root.startswith("TIMESTAMP")
-    }
-    if timestamps and not is_written_in_utc(data):
-        stripes = _check_time_zones(stripes, timestamps)
-    return ColumnHashes(
-        types, iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes))
-    )
+    if any(map(_is_timestamp, types.values())) and not is_written_in_utc(data):
+        stripes = _check_time_zones(stripes, types)
+    hash_batches = (_hash_batch(batch, types, padded=True) for batch in stripes)
+    return ColumnHashes(types, iterate_batches("ORC", hash_batches))
+
+
+def _is_timestamp(data_type: DataType) -> bool:
+    return data_type.root.startswith("TIMESTAMP")
 
 
 def _check_time_zones(
-    batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]
+    batches: Iterator[pa.RecordBatch], types: dict[IndexedColumn, DataType]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps
-    depend on the time zone.
+    """Yield the batches of a file that was not written in UTC.
 
-    Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process.
-    Before 1901, time zones used local mean time, which Java and ORC's C++ library compute
-    differently.
+    Raises UsageError if timestamps of the file depend on the time zone. Paimon's Java code stores a
+    TIMESTAMP_LTZ shifted by the time zone of the writing process. Before 1901, time zones used
+    local mean time, which Java and ORC's C++ library compute differently.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for batch in batches:
-        for indexed, data_type in timestamps.items():
-            earliest = pc.min(
-                _take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())
-            ).as_py()
-            if earliest is not None and (
-                data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS
-            ):
+        for indexed, data_type in types.items():
+            if not _is_timestamp(data_type):
+                continue
+            timestamps = _take_values(batch, indexed).cast(pa.timestamp("ns"))
+            earliest = pc.min(timestamps.view(pa.int64())).as_py()
+            if earliest is None:
+                continue
+            if data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS:
                 raise UsageError(
                     f"column {indexed}: the stored {data_type} depends on the time zone of its "
                     "writer, which is not UTC"
@@ -157,8 +157,6 @@ def _check_time_zones(
 @contextmanager
 def _translate_errors(file_format: str) -> Iterator[None]:
     """Translate exceptions that pyarrow raises in the block into exceptions of this package."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -179,11 +177,10 @@ def iterate_batches(
 def resolve_types(
     schema: pa.Schema, columns: ColumnTypes, *, orc: bool
 ) -> dict[IndexedColumn, DataType]:
-    """Return the types that determine the hashes of columns: those of the table or, without one, of
-    the file.
+    """Return the types that determine the hashes of columns.
 
-    Raises UsageError for a column that the schema lacks, or whose type is unknown or has no hash in
-    Paimon.
+    They are the types of the table or, without a table, those of the file. Raises UsageError for a
+    column that the schema lacks, or whose type is unknown or has no hash in Paimon.
     """
     types = {}
     for indexed, table_type in columns.items():
@@ -201,8 +198,10 @@ def resolve_types(
 
 
 def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
-    """Return the type of the values of a column (in a map, its item type). Raises UsageError if the
-    schema lacks it."""
+    """Return the type of the values of a column; for an entry of a map, the map's item type.
+
+    Raises UsageError if the schema lacks the column.
+    """
     if schema.names.count(indexed.column) != 1:
         raise UsageError(
             f"there is no column {indexed.column!r}",
@@ -220,39 +219,41 @@ def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
 
 
 def _is_text_map(stored: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_map(stored)
-        and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type))
-    )
+    if not pa.types.is_map(stored):
+        return False
+    return bool(pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type))
 
 
 def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
-    """Return the Paimon type that determines the hash of a stored column; None if the file does not
-    determine the type."""
-    import pyarrow as pa
+    """Return the Paimon type that determines the hash of a stored column.
 
+    Return None if the file does not determine the type.
+    """
     if pa.types.is_dictionary(stored):
         stored = stored.value_type
     if pa.types.is_decimal(stored):
         return DataType("DECIMAL", stored.precision, stored.scale)
     if pa.types.is_timestamp(stored):
+        if orc:
+            return None
+        root = "TIMESTAMP_LTZ" if stored.tz else "TIMESTAMP"
         precision = 3 if _PER_SECOND[stored.unit] <= 1000 else 6
-        return None if orc else DataType("TIMESTAMP_LTZ" if stored.tz else "TIMESTAMP", precision)
-    return _TYPES.get(re.split(r"\W", str(stored), maxsplit=1)[0])
+        return DataType(root, precision)
+    first_word = re.split(r"\W", str(stored), maxsplit=1)[0]
+    return _TYPES.get(first_word)
 
 
 def _hash_batch(
     batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, padded: bool = False
 ) -> dict[IndexedColumn, HashBatch]:
     """Hash one batch; `padded` means that CHAR values have trailing blanks."""
-    return {
-        indexed: hash_values(
-            _take_values(batch, indexed), batch.num_rows, data_type, indexed, padded=padded
+    hash_batches = {}
+    for indexed, data_type in types.items():
+        values = _take_values(batch, indexed)
+        hash_batches[indexed] = hash_values(
+            values, batch.num_rows, data_type, indexed, padded=padded
         )
-        for indexed, data_type in types.items()
-    }
+    return hash_batches
 
 
 def hash_values(
@@ -263,168 +264,99 @@ def hash_values(
     *,
     padded: bool = False,
 ) -> HashBatch:
-    """Hash the values, without nulls, of these rows of a column. Raises UnreadableError if they
-    contradict the type."""
+    """Hash the values, without nulls, of these rows of a column.
+
+    Raises UnreadableError if the values contradict the type.
+    """
     keys, distinct_values = _find_keys(values, data_type, indexed, padded=padded)
-    return HashBatch(rows, max(0, rows - len(values)), hash_keys(keys), distinct_values, keys)
+    nulls = max(0, rows - len(values))
+    return HashBatch(rows, nulls, hash_keys(keys), distinct_values, keys)
 
 
 def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = batch.column(indexed.column)
     if indexed.key is not None:
-        column = pc.map_lookup(
-            column, pa.scalar(indexed.key, column.type.key_type), "all"
-        ).flatten()
+        key = pa.scalar(indexed.key, column.type.key_type)
+        column = pc.map_lookup(column, key, "all").flatten()
     return column.drop_null()
 
 
 def read_int96(values: pa.Array) -> pa.Array:
-    """Return timestamps of 12 bytes in microseconds, rounded down. Paimon's Java code writes
-    negative nanoseconds of a day before 1970."""
-    import pyarrow as pa
+    """Return timestamps of 12 bytes in microseconds, rounded down.
 
-    nanos_and_days = np.frombuffer(values.buffers()[1], [("nanos", "<i8"), ("day", "<i4")])[
-        values.offset : values.offset + len(values)
-    ]
-    days = nanos_and_days["day"].astype(np.int64) - JULIAN_DAY_OF_EPOCH
-    return pa.array(days * _DAY_MICROS + nanos_and_days["nanos"] // 1000).view(pa.timestamp("us"))
+    Paimon's Java code writes negative nanoseconds of a day before 1970.
+    """
+    layout = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+    end = values.offset + len(values)
+    stored = np.frombuffer(values.buffers()[1], layout)[values.offset : end]
+    days = stored["day"].astype(np.int64) - JULIAN_DAY_OF_EPOCH
+    micros = days * _DAY_MICROS + stored["nanos"] // 1000
+    return pa.array(micros).view(pa.timestamp("us"))
 
 
 def _find_keys(
     values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool
 ) -> tuple[Keys, Any]:
-    """Return the keys to hash and their values, without nulls; repeated text and binary values
-    occur once."""
-    import pyarrow as pa
+    """Return the keys to hash and their values, without nulls.
 
+    Repeated text and binary values occur once.
+    """
+    form = key_of(data_type)
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if values.type == pa.binary(INT96_BYTES) and key_of(data_type) in (
-        HashForm.MILLIS,
-        HashForm.MICROS,
-    ):
+    if values.type == pa.binary(INT96_BYTES) and form in (HashForm.MILLIS, HashForm.MICROS):
         values = read_int96(values)
     keys: Keys | None
-    if key_of(data_type) is HashForm.BYTES:
+    if form is HashForm.BYTES:
         values = values.unique()
-        try:
-            keys = values.cast(pa.large_binary()).to_pylist()
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            keys = None  # values of this type have no bytes
-        if keys and padded and data_type.root == "CHAR":
-            keys = [value.rstrip(b" ") for value in keys]
+        keys = _convert_bytes(values, padded=padded and data_type.root == "CHAR")
     else:
-        keys = _convert_keys(values, data_type)
+        keys = _convert_longs(values, form)
     if keys is None:
-        fact = f"the column is stored as {values.type}, which contradicts its type {data_type}"
-        raise UnreadableError(fact, place=f"column {indexed}")
+        raise UnreadableError(
+            f"the column is stored as {values.type}, which contradicts its type {data_type}",
+            place=f"column {indexed}",
+        )
     return keys, values
 
 
-def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
-    """Return the 64-bit keys of values other than bytes; None if their stored form contradicts the
-    type."""
-    import pyarrow as pa
+def _convert_bytes(values: pa.Array, *, padded: bool) -> list[bytes] | None:
+    """Return the bytes of values, without blanks at the end if they are `padded`.
 
-    kind, stored = key_of(data_type), values.type
-    if kind is HashForm.FLOAT:
-        return (
-            float_keys(values.to_numpy(zero_copy_only=False))
-            if pa.types.is_float32(stored)
-            else None
-        )
-    if kind is HashForm.DOUBLE:
-        return (
-            double_keys(values.to_numpy(zero_copy_only=False))
-            if pa.types.is_float64(stored)
-            else None
-        )
-    if kind is HashForm.INTEGER or (kind is HashForm.TIME and pa.types.is_int32(stored)):
-        return _to_longs(values) if pa.types.is_signed_integer(stored) else None
-    if kind is HashForm.DATE:
-        return _to_longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
-    if kind is HashForm.TIME and pa.types.is_time(stored):
-        counts = _to_longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
-        return timestamp_keys(counts, _PER_SECOND[stored.unit], HashForm.MILLIS)
-    if kind in (HashForm.MILLIS, HashForm.MICROS) and pa.types.is_timestamp(stored):
-        return timestamp_keys(_to_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
+    Return None if values of the stored type have no bytes.
+    """
+    try:
+        keys: list[bytes] = values.cast(pa.large_binary()).to_pylist()
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return None
+    if padded:
+        return [key.rstrip(b" ") for key in keys]
+    return keys
+
+
+def _convert_longs(values: pa.Array, form: HashForm | None) -> Longs | None:
+    """Return the 64-bit keys of values; None if the stored type contradicts the form."""
+    stored = values.type
+    match form:
+        case HashForm.FLOAT if pa.types.is_float32(stored):
+            return float_keys(values.to_numpy(zero_copy_only=False))
+        case HashForm.DOUBLE if pa.types.is_float64(stored):
+            return double_keys(values.to_numpy(zero_copy_only=False))
+        case HashForm.INTEGER if pa.types.is_signed_integer(stored):
+            return _to_longs(values)
+        case HashForm.DATE if pa.types.is_date32(stored):
+            return _to_longs(values.view(pa.int32()))
+        case HashForm.TIME if pa.types.is_int32(stored):
+            return _to_longs(values)
+        case HashForm.TIME if pa.types.is_time(stored):
+            width = pa.int32() if pa.types.is_time32(stored) else pa.int64()
+            counts = _to_longs(values.view(width))
+            return timestamp_keys(counts, _PER_SECOND[stored.unit], HashForm.MILLIS)
+        case HashForm.MILLIS | HashForm.MICROS if pa.types.is_timestamp(stored):
+            counts = _to_longs(values.view(pa.int64()))
+            return timestamp_keys(counts, _PER_SECOND[stored.unit], form)
     return None
 
 
 def _to_longs(values: pa.Array) -> Longs:
     return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
-UTC_NAMES = frozenset(
-    ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu")
-)
-
-_NONE = 0
-_CODECS = {1: "deflate", 5: "zstandard"}
-_MAX_STRIPES = 100_000
-
-
-def is_written_in_utc(data: bytes) -> bool:
-    """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot
-    be read here."""
-    try:
-        zones = list(_read_zones(data))
-    except (UnreadableError, IndexError, TypeError, AttributeError):  # also a field of another type
-        return False
-    return bool(zones) and all(zone in UTC_NAMES for zone in zones)
-
-
-def _read_zones(data: bytes) -> Iterator[str]:
-    postscript_at = len(data) - 1 - data[-1]
-    postscript = dict(_parse_fields(data[postscript_at:-1]))
-    footer_length, compression = postscript.get(1, 0), postscript.get(2, _NONE)
-    if not 0 < footer_length <= postscript_at:
-        raise UnreadableError("the ORC file has no footer")
-    footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
-    stripes = [value for field, value in _parse_fields(footer) if field == 3]
-    for stripe in stripes[:_MAX_STRIPES]:
-        at, index, rows, length = (
-            dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4)
-        )
-        start = at + index + rows
-        zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
-        yield zone.decode("ascii", "replace") if zone else ""
-
-
-def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its
-    callers rely on their types."""
-    at = 0
-    while at < len(message):
-        tag, at = read_varint(message, at)
-        value: Any
-        if tag & 7 == 0:
-            value, at = read_varint(message, at)
-        elif tag & 7 == 2:
-            length, at = read_varint(message, at)
-            value, at = message[at : at + length], at + length
-        elif tag & 7 in (1, 5):
-            value, at = b"", at + (8 if tag & 7 == 1 else 4)
-        else:
-            raise UnreadableError("not a protobuf message")
-        yield tag >> 3, value
-
-
-def _decompress(stream: bytes, compression: int) -> bytes:
-    """Decompress a stream of chunks. Three bytes precede each chunk: twice its length, plus one if
-    the chunk is not compressed."""
-    if compression == _NONE:
-        return stream
-    parts: list[bytes] = []
-    at = 0
-    while at + 3 <= len(stream):
-        header = int.from_bytes(stream[at : at + 3], "little")
-        chunk = stream[at + 3 : at + 3 + (header >> 1)]
-        if not header & 1 and compression not in _CODECS:
-            raise UnreadableError(f"cannot read ORC compression {compression}")
-        parts.append(chunk if header & 1 else unpack(chunk, _CODECS[compression]))
-        at += 3 + (header >> 1)
-    return b"".join(parts)

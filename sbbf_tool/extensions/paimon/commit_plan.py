@@ -18,80 +18,44 @@ manifests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.avro.file import MAGIC, AvroHeader, build_file, parse_header
-from sbbf_tool.extensions.avro.schema import fields_of, kind_of, without_null
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file
+from sbbf_tool.extensions.avro.schema import fields_of
 from sbbf_tool.extensions.paimon.files import parse_file
+from sbbf_tool.extensions.paimon.known_fields import (
+    check_manifest_fields,
+    check_snapshot,
+    parse_writable_header,
+    read_manifest_lists,
+)
 from sbbf_tool.extensions.paimon.manifest import (
     ADD,
     DELETE,
-    KNOWN_LIST_FIELDS,
     Entries,
     Identity,
     ManifestEntry,
     build_list_record,
     parse_manifest,
-    parse_manifest_list,
 )
 from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, PaimonTable
-from sbbf_tool.extensions.paimon.table_schema import (
-    KNOWN_FIELDS,
-    PaimonSnapshot,
-    TableSchema,
-    build_snapshot,
-)
+from sbbf_tool.extensions.paimon.table_schema import PaimonSnapshot, TableSchema, build_snapshot
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional
 
-KNOWN_ENTRY_FIELDS = frozenset(
-    ("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE")
-)
-KNOWN_FILE_FIELDS = frozenset(
-    (
-        *(
-            "_FILE_NAME",
-            "_FILE_SIZE",
-            "_ROW_COUNT",
-            "_MIN_KEY",
-            "_MAX_KEY",
-            "_KEY_STATS",
-            "_VALUE_STATS",
-            "_MIN_SEQUENCE_NUMBER",
-        ),
-        *(
-            "_MAX_SEQUENCE_NUMBER",
-            "_SCHEMA_ID",
-            "_LEVEL",
-            "_EXTRA_FILES",
-            "_CREATION_TIME",
-            "_DELETE_ROW_COUNT",
-            "_EMBEDDED_FILE_INDEX",
-        ),
-        *(
-            "_FILE_SOURCE",
-            "_VALUE_STATS_COLS",
-            "_EXTERNAL_PATH",
-            "_FIRST_ROW_ID",
-            "_WRITE_COLS",
-            "_WRITE_COLS_SEQUENCES",
-        ),
-    )
-)
-"""Every field of the metadata of a data file in Paimon 0.8 to 2.1. A newer field might be wrong
-after an index is added."""
-
-SNAPSHOT_VERSION = 3
 _ENTRIES_PER_MANIFEST = 5_000
 _BATCH_COMMIT = (1 << 63) - 1
 """The commitIdentifier of commits that do not belong to a stream: Long.MAX_VALUE."""
 
 
 class IndexChange(Frozen):
-    """The new index of a data file, to be stored in the manifest or in a file; its present indexes
-    are no longer referred to."""
+    """The new index of a data file, to be stored in the manifest or in a file.
+
+    The present indexes of the data file are no longer referred to.
+    """
 
     entry: ManifestEntry
     """The present entry of the data file in the table."""
@@ -104,11 +68,10 @@ class IndexChange(Frozen):
     def place(self) -> tuple[str, str | None, int]:
         """Where the index will be, its path if it is a file, and its bytes, as reports state
         them."""
-        return (
-            NONE if self.container is None else FILE if self.path else EMBEDDED,
-            self.path,
-            len(self.container or b""),
-        )
+        if self.container is None:
+            return NONE, self.path, 0
+        place = FILE if self.path else EMBEDDED
+        return place, self.path, len(self.container)
 
 
 class CommitPlan(Frozen):
@@ -120,17 +83,21 @@ class CommitPlan(Frozen):
     snapshot: bytes
 
 
-def check_publishable(table: PaimonTable) -> None:
-    """Raise RefusedError, before any index is built, if `plan_commit` would refuse the table
-    regardless of the data files."""
-    if table.snapshot is None:
-        return
-    _check_snapshot(table.snapshot, table.path)
-    _read_manifest_lists(table, table.snapshot)
-    for name in table.manifest_names():
-        _check_fields(
-            parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path
-        )
+class _NewManifests:
+    """The manifests that a commit writes, in order."""
+
+    def __init__(self, table: PaimonTable, list_header: AvroHeader, unique: str) -> None:
+        self.files: dict[str, bytes] = {}
+        self._schema = table.schema
+        self._list_fields = fields_of(list_header.schema)
+        self._unique = unique
+
+    def add(self, header: AvroHeader, entries: Entries) -> dict[str, Any]:
+        """Build a manifest with these entries; return its record in a manifest list."""
+        name = f"manifest-{self._unique}-{len(self.files)}"
+        data = build_file(header, [record for _, record in entries])
+        self.files[name] = data
+        return build_list_record(self._list_fields, name, len(data), entries, self._schema)
 
 
 def plan_commit(
@@ -146,7 +113,7 @@ def plan_commit(
     Raises RefusedError for fields of a Paimon version that this tool does not support, and for
     manifests that are not Avro.
     """
-    _check_snapshot(snapshot, table.path)
+    check_snapshot(snapshot, table.path)
     try:
         return _plan(table, snapshot, changes, now_millis, unique)
     except UsageError as error:  # a record that does not fit its schema
@@ -163,121 +130,102 @@ def _plan(
     unique: str,
 ) -> CommitPlan:
     rewritten = list(_rewrite_manifests(table, changes))
-    list_header, base = _read_manifest_lists(table, snapshot)
-    manifests: list[tuple[str, bytes]] = []
-
-    def add_manifest(header: AvroHeader, entries: Entries) -> dict[str, Any]:
-        """Add a manifest; return its record in a manifest list."""
-        name, data = (
-            f"manifest-{unique}-{len(manifests)}",
-            build_file(header, (record for _, record in entries)),
-        )
-        manifests.append((name, data))
-        return build_list_record(
-            fields_of(list_header.schema), name, len(data), entries, table.schema
-        )
-
-    delta = [add_manifest(header, entries) for header, entries in rewritten]
-    entries_by_manifest = [parse_manifest(data) for _, data in manifests]
-    identities = {
-        entry.identity for entries in entries_by_manifest for entry in entries if entry.kind == ADD
-    }
-    base = list(_forget_entries(table, identities, base, add_manifest))
-    _check_outcome(table, changes, entries_by_manifest, base, dict(manifests))
+    list_header, records = read_manifest_lists(table, snapshot)
+    manifests = _NewManifests(table, list_header, unique)
+    delta = [manifests.add(header, entries) for header, entries in rewritten]
+    delta_entries: list[ManifestEntry] = []
+    for data in manifests.files.values():
+        delta_entries += parse_manifest(data)
+    added = _identities(delta_entries, ADD)
+    base = list(_forget_entries(table, added, records, manifests))
+    _check_outcome(table, changes, delta_entries, base, manifests.files)
     record = _build_snapshot_record(snapshot, table.schema, now_millis, unique)
-    for at, (field, records) in enumerate(
-        (("baseManifestList", base), ("deltaManifestList", delta))
+    files = list(manifests.files.items())
+    for field, name, list_records in (
+        ("baseManifestList", f"manifest-list-{unique}-0", base),
+        ("deltaManifestList", f"manifest-list-{unique}-1", delta),
     ):
-        name, data = f"manifest-list-{unique}-{at}", build_file(list_header, records)
-        manifests.append((name, data))
+        data = build_file(list_header, list_records)
+        files.append((name, data))
         record[field] = name
         if f"{field}Size" in record:
             record[f"{field}Size"] = len(data)
-    return CommitPlan(record["id"], tuple(manifests), build_snapshot(record))
+    return CommitPlan(record["id"], tuple(files), build_snapshot(record))
+
+
+def _identities(entries: Iterable[ManifestEntry], kind: int) -> set[Identity]:
+    """Return what these entries add, or delete."""
+    return {entry.identity for entry in entries if entry.kind == kind}
 
 
 def _forget_entries(
     table: PaimonTable,
-    identities: set[Identity],
+    added: set[Identity],
     base: Sequence[dict[str, Any]],
-    add_manifest: Callable[[AvroHeader, Entries], dict[str, Any]],
+    manifests: _NewManifests,
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of the base list, whose manifests lack entries that were deleted and are
     added again."""
-    deleted = {entry.identity for entry in table.entries() if entry.kind == DELETE} & identities
+    deleted = _identities(table.entries(), DELETE) & added
+    if not deleted:
+        yield from base
+        return
     for list_record in base:
         path = table.manifest_path(list_record["_FILE_NAME"])
-        entries = parse_file(table.files, path, parse_manifest) if deleted else []
+        entries = parse_file(table.files, path, parse_manifest)
         remaining = [
             (entry.kind, entry.record) for entry in entries if entry.identity not in deleted
         ]
         if len(remaining) == len(entries):
             yield list_record
         elif remaining:
-            header = parse_file(table.files, path, _parse_writable_header).renew()
-            _check_fields(header, table.path)
-            yield add_manifest(header, remaining)
+            header = parse_file(table.files, path, parse_writable_header).renew()
+            check_manifest_fields(header, table.path)
+            yield manifests.add(header, remaining)
 
 
 def _check_outcome(
     table: PaimonTable,
     changes: Sequence[IndexChange],
-    delta: Sequence[Sequence[ManifestEntry]],
+    delta_entries: Sequence[ManifestEntry],
     base: Sequence[dict[str, Any]],
-    manifests: Mapping[str, bytes],
+    new_manifests: Mapping[str, bytes],
 ) -> None:
     """Check, by reading the manifests of the commit as Paimon does, that the data files are the
     same, and only the changed ones differ.
 
     Raises RefusedError otherwise.
     """
+    entries = list(delta_entries)
+    for record in base:
+        name = record["_FILE_NAME"]
+        if name in new_manifests:
+            entries += parse_manifest(new_manifests[name])
+        else:
+            entries += parse_file(table.files, table.manifest_path(name), parse_manifest)
+    deleted = _identities(entries, DELETE)
+    added = [entry.identity for entry in entries if entry.kind == ADD]
+    after = [identity for identity in added if identity not in deleted]
     before = {live.entry.identity for live in table.live_files}
-    entries = [entry for each in delta for entry in each]
-    for name in (record["_FILE_NAME"] for record in base):
-        entries += (
-            parse_manifest(manifests[name])
-            if name in manifests
-            else parse_file(table.files, table.manifest_path(name), parse_manifest)
-        )
-    deleted = {entry.identity for entry in entries if entry.kind == DELETE}
-    after = [
-        entry.identity for entry in entries if entry.kind == ADD and entry.identity not in deleted
-    ]
-    former = {change.entry.identity for change in changes}
-    if (
-        before - set(after) != former
-        or len(after) != len(before)
-        or {each[:4] for each in after} != {each[:4] for each in before}
-    ):
+    changed = {change.entry.identity for change in changes}
+    has_same_files = len(after) == len(before) and _data_files(after) == _data_files(before)
+    if before - set(after) != changed or not has_same_files:
         raise RefusedError("the commit would change the data files of the table", file=table.path)
 
 
-def _check_snapshot(snapshot: PaimonSnapshot, path: str) -> None:
-    if unknown := sorted(snapshot.record.keys() - KNOWN_FIELDS):
-        raise RefusedError(
-            f"snapshot {snapshot.id} has fields of a newer Paimon: {', '.join(unknown)}", file=path
-        )
-    version = snapshot.record.get("version")
-    if version != SNAPSHOT_VERSION:
-        raise RefusedError(
-            f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is "
-            "supported",
-            file=path,
-        )
+def _data_files(identities: Iterable[Identity]) -> set[tuple[bytes, int, int, str]]:
+    """Return the identities without the indexes: partition, bucket, level and name."""
+    return {identity[:4] for identity in identities}
 
 
 def _build_snapshot_record(
     snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str
 ) -> dict[str, Any]:
-    """Build the fields of the next snapshot: the fields of the previous one, except for fields that
+    """Build the fields of the next snapshot: those of the previous one, except for fields that
     every commit sets."""
     before = snapshot.record
     record = {
-        name: value
-        for name, value in before.items()
-        if name not in ("properties", "operation", "writerVersion")
-    }
-    record |= {
+        **before,
         "id": snapshot.id + 1,
         "schemaId": schema.id,
         "commitUser": f"sbbf-{unique}",
@@ -286,6 +234,8 @@ def _build_snapshot_record(
         "timeMillis": max(now_millis, optional(before, "timeMillis", int) or 0),
         "deltaRecordCount": 0,
     }
+    for name in ("properties", "operation", "writerVersion"):
+        record.pop(name, None)
     if "uuid" in record:
         record["uuid"] = unique
     if before.get("changelogRecordCount") is not None:
@@ -303,105 +253,54 @@ def _rewrite_manifests(
 ) -> Iterator[tuple[AvroHeader, Entries]]:
     """Yield new manifests, each with the schema of the manifests its entries come from, so that
     every field keeps its value."""
-    changes_by_identity = {change.entry.identity: change for change in changes}
+    pending = {change.entry.identity: change for change in changes}
     groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
     for name in table.manifest_names():
-        matches, header = parse_file(
-            table.files,
-            table.manifest_path(name),
-            lambda data: _take_changes(data, changes_by_identity),
-        )
+        find_changes = partial(_find_changes, changes=pending)
+        matches, header = parse_file(table.files, table.manifest_path(name), find_changes)
+        for change in matches:
+            del pending[change.entry.identity]
         if header is not None:
-            groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
-    if changes_by_identity:
+            _, group = groups.setdefault(header.schema_text, (header, []))
+            group.extend(matches)
+    if pending:
         raise UnreadableError("a data file to change has no entry in any manifest", file=table.path)
     for header, group in groups.values():
-        _check_fields(header, table.path)
+        check_manifest_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
-            part = group[start : start + _ENTRIES_PER_MANIFEST]
-            yield (
-                header.renew(),
-                [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)],
-            )
+            entries: list[tuple[int, Mapping[str, Any]]] = []
+            for change in group[start : start + _ENTRIES_PER_MANIFEST]:
+                entries.append((DELETE, {**change.entry.record, "_KIND": DELETE}))
+                entries.append((ADD, _build_addition(change)))
+            yield header.renew(), entries
 
 
-def _take_changes(
-    data: bytes, changes: dict[Identity, IndexChange]
+def _find_changes(
+    data: bytes, changes: Mapping[Identity, IndexChange]
 ) -> tuple[list[IndexChange], AvroHeader | None]:
-    """Remove the changes of data files in a manifest from `changes`; return them and the manifest's
-    header (None without them)."""
-    identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    matches = [
-        changes.pop(identity) for identity in dict.fromkeys(identities) if identity in changes
-    ]
-    return matches, _parse_writable_header(data) if matches else None
+    """Return the changes of the data files that a manifest adds, and the header of the manifest.
+
+    The header is None without such changes.
+    """
+    matches: dict[Identity, IndexChange] = {}
+    for entry in parse_manifest(data):
+        if entry.kind == ADD and entry.identity in changes:
+            matches[entry.identity] = changes[entry.identity]
+    header = parse_writable_header(data) if matches else None
+    return list(matches.values()), header
 
 
-def _build_entry(kind: int, change: IndexChange) -> dict[str, Any]:
-    """Build the record that deletes an entry (unchanged), or the record that adds the entry with
-    its new index."""
-    record = {**change.entry.record, "_KIND": kind}
-    if kind == ADD:
-        old = change.entry.file
-        names = [] if change.path is None else [change.path.rpartition("/")[2]]
-        record["_FILE"] = {
-            **record["_FILE"],
-            "_EXTRA_FILES": [
-                *(name for name in old.extra_files if name not in old.index_files),
-                *names,
-            ],
-            "_EMBEDDED_FILE_INDEX": change.container if change.path is None else None,
-        }
-    return record
-
-
-def _parse_writable_header(data: bytes) -> AvroHeader:
-    if not data.startswith(MAGIC):
-        raise RefusedError(
-            "the manifest is not in Avro, the only format of manifests that can be written",
-            hint="let Paimon do it: CALL sys.rewrite_file_index",
-        )
-    return parse_header(data)
-
-
-def _check_fields(header: AvroHeader, path: str) -> None:
-    entry = fields_of(header.schema)
-    file_schema = without_null(entry.get("_FILE", "null"))
-    file = fields_of(file_schema) if kind_of(file_schema) == "record" else {}
-    if unknown := (entry.keys() - KNOWN_ENTRY_FIELDS) | (file.keys() - KNOWN_FILE_FIELDS):
-        raise RefusedError(
-            f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path
-        )
-    if not file.keys() >= {"_EXTRA_FILES", "_EMBEDDED_FILE_INDEX"}:
-        raise RefusedError(
-            "its manifests were written by Paimon before 0.8, which has no file indexes", file=path
-        )
-
-
-def _read_manifest_lists(
-    table: PaimonTable, snapshot: PaimonSnapshot
-) -> tuple[AvroHeader, list[dict[str, Any]]]:
-    """Return the header with the newer schema of the two manifest lists, which fits all records,
-    and the records of both lists."""
-    paths = map(table.manifest_path, snapshot.manifest_lists)
-    lists = [
-        parse_file(
-            table.files,
-            path,
-            lambda data: (_parse_writable_header(data), parse_manifest_list(data)),
-        )
-        for path in paths
-    ]
-    headers = [header for header, _ in lists]
-    header = max(headers, key=lambda each: len(fields_of(each.schema)))
-    if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
-        raise RefusedError(
-            f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}",
-            file=table.path,
-        )
-    names = fields_of(header.schema)
-    return header.renew(), [
-        {field: record.get(field) for field in names}
-        for _, records in lists
-        for _, record in records
-    ]
+def _build_addition(change: IndexChange) -> dict[str, Any]:
+    """Build the record that adds the entry of a data file again, with its new index."""
+    file = change.entry.file
+    extra_files = [name for name in file.extra_files if name not in file.index_files]
+    embedded_index = change.container
+    if change.path is not None:
+        extra_files.append(change.path.rpartition("/")[2])
+        embedded_index = None
+    file_record = {
+        **change.entry.record["_FILE"],
+        "_EXTRA_FILES": extra_files,
+        "_EMBEDDED_FILE_INDEX": embedded_index,
+    }
+    return {**change.entry.record, "_KIND": ADD, "_FILE": file_record}

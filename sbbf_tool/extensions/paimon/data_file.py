@@ -12,9 +12,11 @@ of other maps cannot be indexed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
@@ -33,10 +35,25 @@ from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.parquet.pages import HeaderWalk
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _BATCH_ROWS = 1 << 14
+_ARROW_TYPES = {
+    ("boolean", ""): pa.bool_(),
+    ("int", ""): pa.int32(),
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", ""): pa.int64(),
+    ("long", "timestamp-millis"): pa.timestamp("ms"),
+    ("long", "timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms", "UTC"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("float", ""): pa.float32(),
+    ("double", ""): pa.float64(),
+    ("string", ""): pa.large_string(),
+    ("bytes", ""): pa.large_binary(),
+    ("array", ""): pa.list_(pa.null()),
+    ("record", ""): pa.struct([]),
+}
+"""The Arrow type of each Avro type other than maps, by kind and logical type."""
 
 
 def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -45,44 +62,21 @@ def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the
     file is broken or contradicts a type.
     """
-    import pyarrow as pa
-
     header = parse_header(data)
-    schema = pa.schema(
-        [(name, _arrow_type(field)) for name, field in fields_of(header.schema).items()]
-    )
+    fields = fields_of(header.schema)
+    schema = pa.schema([(name, _arrow_type(field)) for name, field in fields.items()])
     types = resolve_types(schema, columns, orc=False)
     rows = iter_values(data, header, raw_strings=True)
     return ColumnHashes(types, iterate_batches("Avro", _hash_rows(rows, types, schema)))
 
 
 def _arrow_type(schema: Schema) -> pa.DataType:
-    """Return the Arrow type of an Avro type; null for one that no Paimon type with a hash is stored
-    as."""
-    import pyarrow as pa
-
+    """Return the Arrow type of an Avro type; null if no Paimon type with a hash is stored so."""
     schema = without_null(schema)
     kind = kind_of(schema)
     if kind == "map" and isinstance(schema, dict):
         return pa.map_(pa.string(), _arrow_type(schema["values"]))
-    types = {
-        ("boolean", ""): pa.bool_(),
-        ("int", ""): pa.int32(),
-        ("int", "date"): pa.date32(),
-        ("int", "time-millis"): pa.time32("ms"),
-        ("long", ""): pa.int64(),
-        ("long", "timestamp-millis"): pa.timestamp("ms"),
-        ("long", "timestamp-micros"): pa.timestamp("us"),
-        ("long", "local-timestamp-millis"): pa.timestamp("ms", "UTC"),
-        ("long", "local-timestamp-micros"): pa.timestamp("us", "UTC"),
-        ("float", ""): pa.float32(),
-        ("double", ""): pa.float64(),
-        ("string", ""): pa.large_string(),
-        ("bytes", ""): pa.large_binary(),
-        ("array", ""): pa.list_(pa.null()),
-        ("record", ""): pa.struct([]),
-    }
-    return types.get((kind, logical_of(schema)), pa.null())
+    return _ARROW_TYPES.get((kind, logical_of(schema)), pa.null())
 
 
 def _hash_rows(
@@ -93,25 +87,25 @@ def _hash_rows(
             raise UnreadableError("the data file has a row that is null")
         hash_batches = {}
         for indexed, data_type in types.items():
-            cells = [row[indexed.column] for row in batch]
-            if indexed.key is not None:
-                cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
-            values = _build_array(
-                [cell for cell in cells if cell is not None], stored_type(schema, indexed)
-            )
+            values = _build_array(_take_cells(batch, indexed), stored_type(schema, indexed))
             hash_batches[indexed] = hash_values(values, len(batch), data_type, indexed)
         yield hash_batches
 
 
-def _build_array(values: list[Any], stored: pa.DataType) -> pa.Array:
-    import pyarrow as pa
+def _take_cells(rows: Sequence[dict[str, Any]], indexed: IndexedColumn) -> list[Any]:
+    """Return the values of a column, or of an entry of a map, without nulls."""
+    cells = [row[indexed.column] for row in rows]
+    if indexed.key is not None:
+        cells = [cell.get(indexed.key) for cell in cells if cell is not None]
+    return [cell for cell in cells if cell is not None]
 
+
+def _build_array(values: list[Any], stored: pa.DataType) -> pa.Array:
     if not pa.types.is_large_string(stored):
         return pa.array(values, stored)
     # Bytes that are not UTF-8 are lone surrogates here.
-    return pa.array(
-        [text.encode("utf-8", "surrogateescape") for text in values], pa.large_binary()
-    ).view(stored)
+    texts = [text.encode("utf-8", "surrogateescape") for text in values]
+    return pa.array(texts, pa.large_binary()).view(stored)
 
 
 _READERS = {"parquet": hash_parquet, "orc": hash_orc, "avro": hash_avro}
@@ -133,20 +127,21 @@ def hash_columns(
         )
     column_hashes = _READERS[suffix](data, columns)
     if suffix == "parquet":
-        _check_pages(
-            data, tuple(f"{indexed.column}." for indexed in columns), PageLimit.of(max_page_bytes)
-        )
+        names = {indexed.column for indexed in columns}
+        _check_pages(data, names, PageLimit.of(max_page_bytes))
     return column_hashes
 
 
-def _check_pages(data: bytes, names: tuple[str, ...], limit: PageLimit) -> None:
+def _check_pages(data: bytes, names: Collection[str], limit: PageLimit) -> None:
+    """Raise OversizedPageError for a page of these columns, or of a column below one of them."""
+    prefixes = tuple(f"{name}." for name in names)
     tail = parse_tail(data[-TAIL_BYTES:], len(data))
     footer = Footer(data[tail.start : tail.start + tail.length], tail.start)
     for number in range(footer.num_row_groups):
         for column in footer.columns:
             meta = footer.chunk(number, column.index)
-            path = "".join(f"{part}." for part in column.path)
-            if meta is None or not path.startswith(names):
+            path = ".".join(column.path)
+            if meta is None or not f"{path}.".startswith(prefixes):
                 continue
             with ErrorPlace(None, f"column {column.name}, row group {number}"):
                 walk = HeaderWalk(meta, len(data), limit.ensure)

@@ -6,6 +6,7 @@ address of an object in a bucket.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -42,19 +43,29 @@ def parse_file(files: FileIO, path: str, parse: Callable[[bytes], T]) -> T:
 
 
 def list_names(files: FileIO, directory: str) -> Sequence[str]:
-    """List the names in a directory; empty if it does not exist. Raises UnreadableError, with the
-    path, if listing fails."""
+    """List the names in a directory; empty if it does not exist.
+
+    Raises UnreadableError, with the path, if listing fails.
+    """
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:
         raise UnreadableError(f"cannot be listed: {reason_of(error)}", file=directory) from error
 
 
+def is_listed(files: FileIO, path: str) -> bool:
+    """Return whether the directory of a local path lists its name."""
+    directory, name = os.path.split(path)
+    return name in list_names(files, directory or ".")
+
+
 def join(*parts: str) -> str:
     """Join parts of a path with one slash between them, skipping empty parts."""
-    return "/".join(
-        part.rstrip("/") if at < len(parts) - 1 else part for at, part in enumerate(parts) if part
-    )
+    *folders, last = parts
+    segments = [folder.rstrip("/") for folder in folders if folder]
+    if last:
+        segments.append(last)
+    return "/".join(segments)
 
 
 def parent(path: str) -> str:
@@ -71,10 +82,10 @@ class OutsideError(UnreadableError):
 
 
 class ConfinedFiles:
-    """Files of one table, below `root` after links are followed, since a manifest can name any file
-    that this process may read or write.
+    """Files of one table, below `root` after links are followed.
 
-    Other files can be read only with `allow_outside`, and never written.
+    A manifest can name any file that this process may read or write. Files outside `root` can be
+    read only with `allow_outside`, and never written.
     """
 
     def __init__(self, files: FileIO, root: str, allow_outside: bool = False) -> None:
@@ -92,9 +103,9 @@ class ConfinedFiles:
     def find_outside_place(self, path: str) -> str | None:
         """Return the target of a path if it is outside the table; None if it is inside."""
         place = self._files.resolve(path)
-        return (
-            None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
-        )
+        if place == self._root or place.startswith(f"{self._root.rstrip('/')}/"):
+            return None
+        return place
 
     def resolve(self, path: str) -> str:
         return self._files.resolve(path)
@@ -120,7 +131,9 @@ class ConfinedFiles:
         self._files.remove(path)
 
     def _ensure_readable(self, path: str) -> None:
-        place = None if self.allow_outside else self.find_outside_place(path)
+        if self.allow_outside:
+            return
+        place = self.find_outside_place(path)
         if place is not None:
             raise OutsideError(path, place)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,8 @@ from sbbf_tool.records import file_name, optional, required, strings
 VERSION = 2
 """The `_VERSION` of every record since Paimon 0.5; it marks the format and does not change with new
 fields."""
-ADD, DELETE = 0, 1
+ADD = 0
+DELETE = 1
 INDEX_SUFFIX = ".index"
 
 Identity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
@@ -44,14 +46,16 @@ class DataFile:
 
     @property
     def index_files(self) -> tuple[str, ...]:
-        """Names of the `.index` files. Paimon writes one, and its reader fails if there are
-        more."""
+        """Names of the `.index` files. Paimon writes one, and its reader fails on several."""
         return tuple(name for name in self.extra_files if name.endswith(INDEX_SUFFIX))
 
 
 def data_file_of(index_file: str) -> str:
-    """Derive the data file's name from an index file: `<data file>.index` or, after rewrites,
-    `<data file>-1.index`, `-2.index`, ..."""
+    """Return the name of the data file to which an index file belongs.
+
+    An index file is called `<data file>.index` or, after rewrites, `<data file>-1.index`,
+    `-2.index`, ...
+    """
     return re.sub(r"(?:-[0-9]+)?\.index\Z", "", index_file)
 
 
@@ -68,8 +72,10 @@ class ManifestEntry:
 
     @property
     def identity(self) -> Identity:
-        """Identity of the file that the entry adds or deletes. A change to the file's index changes
-        the identity."""
+        """Identity of the file that the entry adds or deletes.
+
+        A change to the file's index changes the identity.
+        """
         file = self.file
         return (
             self.partition,
@@ -83,8 +89,10 @@ class ManifestEntry:
 
 
 def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the records of a manifest or manifest list: Avro, ORC or Parquet. Raises
-    UnreadableError for anything else."""
+    """Yield the records of a manifest or manifest list: Avro, ORC or Parquet.
+
+    Raises UnreadableError for anything else.
+    """
     if data.startswith(avro_file.MAGIC):
         records: Iterable[Any] = avro_file.iter_values(data, avro_file.parse_header(data))
     elif data.startswith((b"ORC", b"PAR1")):
@@ -94,7 +102,8 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
     for record in records:
         if not isinstance(record, dict):
             raise UnreadableError("the manifest has a value that is not a record")
-        if (version := required(record, "_VERSION", int)) != VERSION:
+        version = required(record, "_VERSION", int)
+        if version != VERSION:
             raise UnreadableError(
                 f"the manifest has records of version {version}; only {VERSION} is supported"
             )
@@ -119,16 +128,22 @@ def _read_columnar_records(data: bytes) -> Iterator[Any]:
 
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """Parse a manifest list into the names and records of its manifests. Raises UnreadableError if
-    a name leads out of the directory."""
-    return [
-        (file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)
-    ]
+    """Parse a manifest list into the names and records of its manifests.
+
+    Raises UnreadableError if a name leads out of the directory.
+    """
+    manifests = []
+    for record in parse_records(data):
+        name = file_name(required(record, "_FILE_NAME", str))
+        manifests.append((name, record))
+    return manifests
 
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
-    """Parse the entries of a manifest, in order. Raises UnreadableError if a field contradicts the
-    format."""
+    """Parse the entries of a manifest, in order.
+
+    Raises UnreadableError if a field contradicts the format.
+    """
     return list(map(_parse_entry, parse_records(data)))
 
 
@@ -158,113 +173,109 @@ def _parse_data_file(record: Mapping[str, Any]) -> DataFile:
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the entries that remain in the table after all of these entries, in the order in which
-    they were added.
+    """Return the entries that remain in the table, in the order in which they were added.
 
     The order of the manifests does not matter: a file is in the table if it was added more often
     than deleted.
     """
-    balance: dict[Identity, int] = {}
+    balance: defaultdict[Identity, int] = defaultdict(int)
     additions: dict[Identity, ManifestEntry] = {}
     for entry in entries:
         identity = entry.identity
-        balance[identity] = balance.get(identity, 0) + (1 if entry.kind == ADD else -1)
         if entry.kind == ADD:
+            balance[identity] += 1
             additions[identity] = entry
+        else:
+            balance[identity] -= 1
     return [entry for identity, entry in additions.items() if balance[identity] > 0]
 
 
 Entries = Sequence[tuple[int, Mapping[str, Any]]]
 """Kind and record of each entry of a manifest."""
-KNOWN_LIST_FIELDS = frozenset(
-    (
-        *(
-            "_VERSION",
-            "_FILE_NAME",
-            "_FILE_SIZE",
-            "_NUM_ADDED_FILES",
-            "_NUM_DELETED_FILES",
-            "_PARTITION_STATS",
-            "_SCHEMA_ID",
-        ),
-        *(
-            "_MIN_BUCKET",
-            "_MAX_BUCKET",
-            "_MIN_LEVEL",
-            "_MAX_LEVEL",
-            "_MIN_ROW_ID",
-            "_MAX_ROW_ID",
-            "_TOTAL_BUCKETS",
-            "_EXTRA_FILES",
-        ),
-    )
-)
-"""Every field of a manifest list in Paimon 0.8 to 2.1."""
 
 
 def build_list_record(
     fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema
 ) -> dict[str, Any]:
-    """Build the record of a manifest of `size` bytes with these entries; the record has exactly the
-    given fields."""
-    num_additions = sum(kind == ADD for kind, _ in entries)
-    files = [record["_FILE"] for _, record in entries]
-    buckets = [record["_BUCKET"] for _, record in entries]
+    """Build the record of a manifest of `size` bytes with these entries, with exactly the fields.
+
+    Raises UnreadableError for a field of another type.
+    """
+    records = [record for _, record in entries]
+    files = [record["_FILE"] for record in records]
+    partitions = [record["_PARTITION"] for record in records]
+    buckets = [record["_BUCKET"] for record in records]
     levels = [file["_LEVEL"] for file in files]
-    row_ids = [
-        (first, first + file["_ROW_COUNT"] - 1)
-        for file in files
-        if (first := optional(file, "_FIRST_ROW_ID", int)) is not None
-    ]
-    has_row_ids = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
-    record = {
+    num_additions = sum(kind == ADD for kind, _ in entries)
+    first_row_id, last_row_id = _row_id_range(files)
+    list_record = {
         "_VERSION": VERSION,
         "_FILE_NAME": name,
         "_FILE_SIZE": size,
         "_NUM_ADDED_FILES": num_additions,
         "_NUM_DELETED_FILES": len(entries) - num_additions,
-        "_PARTITION_STATS": partition_stats(
-            [record["_PARTITION"] for _, record in entries], schema
-        ),
+        "_PARTITION_STATS": partition_stats(partitions, schema),
         "_SCHEMA_ID": max(file["_SCHEMA_ID"] for file in files),
         "_MIN_BUCKET": min(buckets),
         "_MAX_BUCKET": max(buckets),
         "_MIN_LEVEL": min(levels),
         "_MAX_LEVEL": max(levels),
-        "_MIN_ROW_ID": min(first for first, _ in row_ids) if has_row_ids else None,
-        "_MAX_ROW_ID": max(last for _, last in row_ids) if has_row_ids else None,
+        "_MIN_ROW_ID": first_row_id,
+        "_MAX_ROW_ID": last_row_id,
         "_TOTAL_BUCKETS": None,  # Paimon also writes null, here and in the next field
         "_EXTRA_FILES": None,
     }
-    return {field: record[field] for field in fields}
+    return {field: list_record[field] for field in fields}
+
+
+def _row_id_range(files: Iterable[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    """Return the first and the last row id of these files.
+
+    As in Paimon, both are None unless every file has row ids.
+    """
+    first_ids: list[int] = []
+    last_ids: list[int] = []
+    for file in files:
+        first_id = optional(file, "_FIRST_ROW_ID", int)
+        if first_id is None:
+            return None, None
+        first_ids.append(first_id)
+        last_ids.append(first_id + file["_ROW_COUNT"] - 1)
+    return min(first_ids), max(last_ids)
 
 
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:
-    """Compute the minimum and maximum of each partition column, as rows, and the number of nulls in
-    each column."""
+    """Compute the statistics of the partition columns.
+
+    They are the minimum and maximum of each column, as rows, and the number of nulls in each.
+    """
     types = schema.partition_types
-    columns = (
-        list(zip(*(parse_row(partition, types) for partition in partitions), strict=True))
-        if types
-        else []
-    )
-    present = [[value for value in column if value is not None] for column in columns]
+    columns: list[tuple[Value, ...]] = []
+    if types:
+        rows = [parse_row(partition, types) for partition in partitions]
+        columns = list(zip(*rows, strict=True))
+    smallest: list[Value] = []
+    largest: list[Value] = []
+    null_counts: list[int] = []
+    for column in columns:
+        values = [value for value in column if value is not None]
+        smallest.append(min(values, key=_order, default=None))
+        largest.append(max(values, key=_order, default=None))
+        null_counts.append(len(column) - len(values))
     return {
-        "_MIN_VALUES": build_row(
-            [min(column, key=_order, default=None) for column in present], types
-        ),
-        "_MAX_VALUES": build_row(
-            [max(column, key=_order, default=None) for column in present], types
-        ),
-        "_NULL_COUNTS": [
-            len(column) - len(values) for column, values in zip(columns, present, strict=True)
-        ],
+        "_MIN_VALUES": build_row(smallest, types),
+        "_MAX_VALUES": build_row(largest, types),
+        "_NULL_COUNTS": null_counts,
     }
 
 
 def _order(value: Value) -> Any:
-    """Return a sort key for Java's order: text by its UTF-8 bytes, which is the order of code
-    points; -0.0 before 0.0; NaN last."""
-    if isinstance(value, float):
-        return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
-    return value
+    """Return a sort key for Java's order: text by code points; -0.0 before 0.0; NaN last.
+
+    The order of code points is that of the UTF-8 bytes.
+    """
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return True, 0.0, math.copysign(1, value)
+    return False, value, math.copysign(1, value)

@@ -48,6 +48,7 @@ _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _COMPACT_DECIMAL = 18
 _MAX_DECIMAL = 38
 _COMPACT_TIMESTAMP = 3
+_LOW_32 = (1 << 32) - 1
 
 
 class Timestamp(NamedTuple):
@@ -61,18 +62,21 @@ Value = None | bool | int | float | str | bytes | Decimal | Timestamp
 
 
 def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
-    """Parse the values of a row, None for null. Raises UnreadableError for a wrong number of
-    fields, a truncated row, or nested types."""
+    """Parse the values of a row, None for null.
+
+    Raises UnreadableError for a wrong number of fields, a truncated row, or nested types.
+    """
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
         raise UnreadableError(f"the row does not have the {len(types)} fields of its type")
     row = data[4:]
     nulls = _count_null_bytes(len(types))
     if len(row) < nulls + 8 * len(types):
         raise UnreadableError(f"a row of {len(types)} fields does not fit into {len(row)} bytes")
-    return tuple(
-        None if row[(at + 8) >> 3] >> (at & 7) & 1 else _parse_field(row, nulls + 8 * at, data_type)
-        for at, data_type in enumerate(types)
-    )
+    values: list[Value] = []
+    for at, data_type in enumerate(types):
+        is_null = row[(at + 8) >> 3] >> (at & 7) & 1
+        values.append(None if is_null else _parse_field(row, nulls + 8 * at, data_type))
+    return tuple(values)
 
 
 def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
@@ -80,7 +84,6 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
     if root in _FIXED_FORMATS:
         value: Value = struct.unpack_from(_FIXED_FORMATS[root], row, at)[0]
         return value
-    (word,) = struct.unpack_from("<q", row, at)
     if root in _TEXT:
         try:
             return _parse_bytes(row, at).decode()
@@ -88,25 +91,21 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
             raise UnreadableError("a text field of the row is not valid UTF-8") from None
     if root in _BYTES:
         return _parse_bytes(row, at)
+    (word,) = struct.unpack_from("<q", row, at)
     if root in _TIMESTAMPS:
         if data_type.precision <= _COMPACT_TIMESTAMP:
             return Timestamp(word, 0)
-        return Timestamp(
-            int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF
-        )
-    if root == "DECIMAL":
-        if data_type.precision > _MAX_DECIMAL or data_type.scale > data_type.precision:
-            raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
-        is_far = data_type.precision > _COMPACT_DECIMAL
-        unscaled = (
-            int.from_bytes(_slice_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True)
-            if is_far
-            else word
-        )
-        return Decimal(
-            f"{unscaled}e-{data_type.scale}"
-        )  # exact: arithmetic would round to the context's precision
-    raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
+        millis = int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True)
+        return Timestamp(millis, word & _LOW_32)
+    is_decimal = root == "DECIMAL" and data_type.scale <= data_type.precision <= _MAX_DECIMAL
+    if not is_decimal:
+        raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
+    unscaled = word
+    if data_type.precision > _COMPACT_DECIMAL:
+        digits = _slice_far(row, word >> 32, word & _LOW_32)
+        unscaled = int.from_bytes(digits, "big", signed=True)
+    # Exact: arithmetic would round to the context's precision.
+    return Decimal(f"{unscaled}e-{data_type.scale}")
 
 
 def _parse_bytes(row: bytes, at: int) -> bytes:
@@ -119,7 +118,7 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
             )
         return row[at : at + size]
     (word,) = struct.unpack_from("<q", row, at)
-    return _slice_far(row, word >> 32, word & 0xFFFFFFFF)
+    return _slice_far(row, word >> 32, word & _LOW_32)
 
 
 def _slice_far(row: bytes, offset: int, size: int) -> bytes:
@@ -149,26 +148,40 @@ def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
 
 def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
     """Build the 8 bytes of a field, and the bytes of a long value, which are stored at `far_at`."""
-    if isinstance(value, (str, bytes)):
-        data = value.encode() if isinstance(value, str) else value
-        if len(data) <= _INLINE:
-            return data.ljust(_INLINE, b"\0") + bytes((0x80 | len(data),)), b""
-        return struct.pack("<q", far_at << 32 | len(data)), data + bytes(-len(data) % 8)
-    if isinstance(value, Timestamp):
-        if data_type.precision <= _COMPACT_TIMESTAMP:
-            return struct.pack("<q", value.millis), b""
-        return struct.pack("<q", far_at << 32 | value.nanos), struct.pack("<q", value.millis)
-    if isinstance(value, Decimal):
-        sign, digits, exponent = value.as_tuple()
-        shift = int(exponent) + data_type.scale
-        unscaled = int("".join(map(str, digits))) * 10**shift * (-1 if sign else 1)
-        if data_type.precision <= _COMPACT_DECIMAL:
-            return struct.pack("<q", unscaled), b""
-        data = unscaled.to_bytes(
-            (unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True
-        )
-        return struct.pack("<q", far_at << 32 | len(data)), data.ljust(16, b"\0")
-    return struct.pack(_FIXED_FORMATS[data_type.root], value), b""
+    match value:
+        case str():
+            return _build_bytes(value.encode(), far_at)
+        case bytes():
+            return _build_bytes(value, far_at)
+        case Timestamp():
+            millis = struct.pack("<q", value.millis)
+            if data_type.precision <= _COMPACT_TIMESTAMP:
+                return millis, b""
+            return struct.pack("<q", far_at << 32 | value.nanos), millis
+        case Decimal():
+            return _build_decimal(value, data_type, far_at)
+        case _:
+            return struct.pack(_FIXED_FORMATS[data_type.root], value), b""
+
+
+def _build_bytes(data: bytes, far_at: int) -> tuple[bytes, bytes]:
+    if len(data) <= _INLINE:
+        return data.ljust(_INLINE, b"\0") + bytes((0x80 | len(data),)), b""
+    padding = bytes(-len(data) % 8)
+    return struct.pack("<q", far_at << 32 | len(data)), data + padding
+
+
+def _build_decimal(value: Decimal, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + data_type.scale)
+    if sign:
+        unscaled = -unscaled
+    if data_type.precision <= _COMPACT_DECIMAL:
+        return struct.pack("<q", unscaled), b""
+    # As few bytes as two's complement takes, as Java's BigInteger.toByteArray.
+    size = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+    data = unscaled.to_bytes(size, "big", signed=True)
+    return struct.pack("<q", far_at << 32 | len(data)), data.ljust(16, b"\0")
 
 
 def _count_null_bytes(fields: int) -> int:
@@ -193,34 +206,42 @@ def build_segments(
     default_name: str,
     legacy: bool,
 ) -> list[str | None]:
-    """Build the directory names, outermost first; None for a value whose text in Java cannot be
-    determined."""
+    """Build the directory names, outermost first.
+
+    A name is None if the value's text in Java cannot be determined.
+    """
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
         text = "" if value is None else format_value(value, data_type, legacy)
-        segments.append(
-            None
-            if text is None
-            else f"{escape(key)}={escape(text if text.strip() else default_name)}"
-        )
+        if text is None:
+            segments.append(None)
+            continue
+        if not text.strip():
+            text = default_name
+        segments.append(f"{escape(key)}={escape(text)}")
     return segments
 
 
 def format_value(value: Value, data_type: DataType, legacy: bool) -> str | None:
-    """Format a partition value as in a path; None for bytes, for floating-point numbers, which Java
-    writes in its own way, and for times that depend on a time zone or a rarely used cast.
+    """Format a partition value as in a path.
+
+    Return None for bytes, for floating-point numbers, which Java writes in its own way, and for
+    times that depend on a time zone or a rarely used cast.
     """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, Timestamp):
-        return _format_timestamp(value, data_type, legacy)
-    if isinstance(value, int) and (legacy or data_type.root not in ("DATE", "TIME")):
-        return str(value)
-    return str(date_of(value)) if isinstance(value, int) and data_type.root == "DATE" else None
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case Decimal():
+            return format(value, "f")
+        case Timestamp():
+            return _format_timestamp(value, data_type, legacy)
+        case int() if legacy or data_type.root not in ("DATE", "TIME"):
+            return str(value)
+        case int() if data_type.root == "DATE":
+            return str(date_of(value))
+    return None
 
 
 def display_value(value: Value, data_type: DataType) -> str:
@@ -231,27 +252,36 @@ def display_value(value: Value, data_type: DataType) -> str:
         return f"0x{value.hex()}"
     if isinstance(value, float):
         return str(np.float32(value) if data_type.root == "FLOAT" else value)
-    return (
-        format_value(value, data_type, legacy=False)
-        or format_value(value, data_type, legacy=True)
-        or ""
-    )
+    for legacy in (False, True):
+        text = format_value(value, data_type, legacy=legacy)
+        if text:
+            return text
+    return ""
 
 
 def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
     if not legacy and data_type.root == "TIMESTAMP_LTZ":
         return None  # in the time zone of the writing process
-    days, millis = divmod(value.millis, _DAY_MILLIS)
-    seconds, millis = divmod(millis, 1000)
+    days, millis_of_day = divmod(value.millis, _DAY_MILLIS)
+    second_of_day, millis = divmod(millis_of_day, 1000)
+    minute_of_day, second = divmod(second_of_day, 60)
+    hour, minute = divmod(minute_of_day, 60)
     fraction = f"{millis * 1_000_000 + value.nanos:09d}"
-    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
-    second = f":{seconds % 60:02d}"
-    if (
-        legacy
-    ):  # LocalDateTime.toString: as short as possible, the fraction in groups of three digits
-        digits = next(
-            (fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction
-        )
-        return f"{date_of(days)}T{clock}{second if seconds % 60 or digits else ''}{'.' + digits if digits else ''}"
-    digits = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
-    return f"{date_of(days)} {clock}{second}{'.' + digits if digits else ''}"
+    if legacy:
+        # LocalDateTime.toString: as short as possible, the fraction in groups of three digits.
+        digits = _shorten(fraction)
+        clock = f"{date_of(days)}T{hour:02d}:{minute:02d}"
+        if second or digits:
+            clock += f":{second:02d}"
+    else:
+        digits = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
+        clock = f"{date_of(days)} {hour:02d}:{minute:02d}:{second:02d}"
+    return f"{clock}.{digits}" if digits else clock
+
+
+def _shorten(fraction: str) -> str:
+    """Return the first 0, 3, 6 or 9 of nine digits, after which there are only zeros."""
+    for size in (0, 3, 6):
+        if not fraction[size:].strip("0"):
+            return fraction[:size]
+    return fraction

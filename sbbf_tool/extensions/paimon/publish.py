@@ -16,25 +16,28 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.extensions.paimon.commit_plan import IndexChange, check_publishable, plan_commit
+from sbbf_tool.extensions.paimon.commit_plan import CommitPlan, IndexChange, plan_commit
 from sbbf_tool.extensions.paimon.files import FileIO, join, list_names
 from sbbf_tool.extensions.paimon.index_options import parse_boolean, parse_manifest_threshold
+from sbbf_tool.extensions.paimon.known_fields import check_publishable
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import SkippedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, snapshot_path
+from sbbf_tool.extensions.paimon.snapshots import snapshot_path
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.running.table import NewFiles, attempts
 from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 
 Row = TypeVar("Row")
 
 _ATTEMPTS = 10
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
+_FIRST_WAIT = 0.02
 """Seconds; the wait doubles per attempt."""
+_LONGEST_WAIT = 0.5
 
 
 def publish(
@@ -57,37 +60,21 @@ def publish(
             pending.append(change if change.path is None else replace(change, container=b""))
         for _ in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             table = open_table(files, path)
-            live = {each.entry.identity for each in table.live_files}
-            present = [change for change in pending if change.entry.identity in live]
-            missing = [change for change in pending if change.entry.identity not in live]
+            present, missing = _split_by_presence(table, pending)
             if table.snapshot is None or not present:
-                return None, {change.entry.file.name for change in pending}
+                return None, _names_of(pending)
             plan = plan_commit(
                 table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4())
             )
-            with NewFiles(files) as manifests:
-                for name, data in plan.manifests:
-                    manifests.create(table.manifest_path(name), data)
-                index_files.keep = manifests.keep = (
-                    True  # from here on a snapshot may refer to them
-                )
-                try:
-                    ours = _create_snapshot(
-                        files, snapshot_path(path, plan.snapshot_id), plan.snapshot
-                    )
-                except OSError:
-                    index_files.keep = manifests.keep = False
-                    raise
-                if not ours:
-                    index_files.keep = manifests.keep = False
-                    continue
+            if not _write_commit(files, table, plan, index_files):
+                continue
             with contextlib.suppress(OSError):  # the table is valid if these steps fail
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
                 for change in missing:
                     if change.path is not None:
                         files.remove(change.path)
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
-            return plan.snapshot_id, {change.entry.file.name for change in missing}
+            return plan.snapshot_id, _names_of(missing)
     raise RefusedError(
         f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
         file=path,
@@ -95,11 +82,53 @@ def publish(
     )
 
 
-def _create_snapshot(files: FileIO, path: str, data: bytes) -> bool:
-    """Create the snapshot; return whether it is this commit's: the file is new, or has the same
-    bytes (a response may get lost).
+def _names_of(changes: Iterable[IndexChange]) -> set[str]:
+    return {change.entry.file.name for change in changes}
 
-    Raises OSError if the file does not exist, and WriteError if that is unknown.
+
+def _split_by_presence(
+    table: PaimonTable, changes: Iterable[IndexChange]
+) -> tuple[list[IndexChange], list[IndexChange]]:
+    """Split into the changes of data files that are as they were, and those of the other files."""
+    live = {indexed_file.entry.identity for indexed_file in table.live_files}
+    present: list[IndexChange] = []
+    missing: list[IndexChange] = []
+    for change in changes:
+        if change.entry.identity in live:
+            present.append(change)
+        else:
+            missing.append(change)
+    return present, missing
+
+
+def _write_commit(
+    files: FileIO, table: PaimonTable, plan: CommitPlan, index_files: NewFiles
+) -> bool:
+    """Write the manifests and the snapshot; return whether the snapshot is this commit's.
+
+    If it is, or that is unknown, the manifests and `index_files` are kept.
+    """
+    with NewFiles(files) as manifests:
+        for name, data in plan.manifests:
+            manifests.create(table.manifest_path(name), data)
+        # From here on a snapshot may refer to them.
+        index_files.keep = manifests.keep = True
+        try:
+            path = snapshot_path(table.path, plan.snapshot_id)
+            is_ours = _create_snapshot(files, path, plan.snapshot)
+        except OSError:
+            index_files.keep = manifests.keep = False
+            raise
+        if not is_ours:
+            index_files.keep = manifests.keep = False
+        return is_ours
+
+
+def _create_snapshot(files: FileIO, path: str, data: bytes) -> bool:
+    """Create the snapshot; return whether it is this commit's.
+
+    It is if the file is new, or has the same bytes (a response may get lost). Raises OSError if the
+    file does not exist, and WriteError if that is unknown.
     """
     try:
         files.create(path, data)
@@ -126,30 +155,16 @@ ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 def open_changeable(
     files: FileIO | None, path: str | os.PathLike[str], allow_outside: bool
 ) -> PaimonTable:
-    """Open a table to change its indexes. Raises RefusedError if its commits involve more than this
-    tool supports."""
+    """Open a table to change its indexes.
+
+    Raises RefusedError if commits of the table involve more than this tool supports.
+    """
     table = open_table(files, path, allow_outside=allow_outside)
-    schema, options = table.schema, table.schema.options
-    reasons = (
-        ("it has a primary key, so compaction rewrites its files", bool(schema.primary_keys)),
-        ("it is a branch", "/branch/branch-" in f"{table.path}/"),
-        (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
-        (
-            "each of its data files has only some of the columns",
-            parse_boolean(options, "data-evolution.enabled", default=False),
-        ),
-        (
-            "each commit also writes Iceberg metadata",
-            options.get("metadata.iceberg.storage", "disabled") != "disabled",
-        ),
-    )
-    for reason, applies in reasons:
-        if applies:
-            raise RefusedError(
-                f"the indexes of this table cannot be changed: {reason}",
-                file=table.path,
-                hint=REWRITE,
-            )
+    reason = _why_unchangeable(table)
+    if reason is not None:
+        raise RefusedError(
+            f"the indexes of this table cannot be changed: {reason}", file=table.path, hint=REWRITE
+        )
     if not table.files.is_writable or ADDRESS.match(table.path):
         raise RefusedError(
             "a commit needs a local file system, on which a file can be created atomically",
@@ -160,9 +175,27 @@ def open_changeable(
     return table
 
 
+def _why_unchangeable(table: PaimonTable) -> str | None:
+    """Return why the indexes of a table cannot be changed; None if they can."""
+    options = table.schema.options
+    if table.schema.primary_keys:
+        return "it has a primary key, so compaction rewrites its files"
+    if "/branch/branch-" in f"{table.path}/":
+        return "it is a branch"
+    if options.get("type", "table") != "table":
+        return f"it is of type {options['type']}"
+    if parse_boolean(options, "data-evolution.enabled", default=False):
+        return "each of its data files has only some of the columns"
+    if options.get("metadata.iceberg.storage", "disabled") != "disabled":
+        return "each commit also writes Iceberg metadata"
+    return None
+
+
 class Placement:
-    """The places of new containers: in the manifest up to the table's threshold, otherwise in a
-    file with a free name."""
+    """The places of new containers: in the manifest, or in a file with a free name.
+
+    The table has a threshold, up to which containers are in the manifest.
+    """
 
     def __init__(self, table: PaimonTable) -> None:
         self._table = table
@@ -171,44 +204,43 @@ class Placement:
         """The names in each directory."""
 
     def put(self, live: IndexedFile, container: bytes) -> IndexChange:
-        """Return the change that gives a data file this container. Raises RefusedError if its file
-        would be outside the table."""
+        """Return the change that gives a data file this container.
+
+        Raises RefusedError if the file of the container would be outside the table.
+        """
         if len(container) <= self._threshold:
             return IndexChange(live.entry, container, None)
-        if self._table.files.find_outside_place(live.directory) is not None:
+        directory = live.directory
+        if self._table.files.find_outside_place(directory) is not None:
             raise RefusedError("the index would be written outside the table")
-        if live.directory not in self._names:
-            self._names[live.directory] = set(list_names(self._table.files, live.directory))
-        return IndexChange(
-            live.entry,
-            container,
-            join(live.directory, _choose_index_name(live.file.name, self._names[live.directory])),
-        )
+        if directory not in self._names:
+            self._names[directory] = set(list_names(self._table.files, directory))
+        name = _choose_index_name(live.file.name, self._names[directory])
+        return IndexChange(live.entry, container, join(directory, name))
 
 
 def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
-    """Return `<data file>.index`, or the next free name in Paimon's numbering: `<data
-    file>-1.index`, `-2.index`, ..."""
-    name, at = data_file + INDEX_SUFFIX, 0
+    """Return `<data file>.index`, or the next free name in Paimon's numbering.
+
+    The numbered names are `<data file>-1.index`, `-2.index`, ...
+    """
+    name = f"{data_file}{INDEX_SUFFIX}"
+    number = 0
     while name in existing_names:
-        at += 1
-        name = f"{data_file}-{at}{INDEX_SUFFIX}"
+        number += 1
+        name = f"{data_file}-{number}{INDEX_SUFFIX}"
     return name
 
 
 def carry_out(
-    table: PaimonTable,
-    changes: Iterable[tuple[IndexChange, Row]],
-    skipped: list[SkippedFile],
-    *,
-    dry_run: bool,
-) -> tuple[dict[str, Any], tuple[Row, ...]]:
+    table: PaimonTable, changes: Iterable[tuple[IndexChange, Row]], *, dry_run: bool
+) -> tuple[int | None, tuple[Row, ...], tuple[SkippedFile, ...]]:
     """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and
     keeps none.
 
-    Return the first fields of the report, and the rows of the changes that were made; the other
-    files are appended to `skipped`. Raises RefusedError or WriteError; except for an unknown
-    outcome, nothing is then changed.
+    Return the number of the new snapshot, the rows of the changes that were made, and the files
+    that another commit changed in the meantime. Raises RefusedError or WriteError; except for an
+    unknown outcome, nothing is then changed.
     """
     rows: dict[str, Row] = {}
 
@@ -217,33 +249,25 @@ def carry_out(
             rows[change.entry.file.name] = row
             yield change
 
-    snapshot_id, missing = None, set[str]()
+    snapshot_id = None
+    missing = set[str]()
     try:
         if dry_run:
             deque(take_rows(), maxlen=0)
         else:
             snapshot_id, missing = publish(table.files, table.path, take_rows())
     except FileExistsError as error:
-        message = (
-            "the file was created while indexes were built: another process adds "
-            "indexes, too; nothing was changed"
-        )
-        raise RefusedError(message, file=error.filename or table.path, hint="run again") from error
+        raise RefusedError(
+            "the file was created while indexes were built: another process adds indexes, too; "
+            "nothing was changed",
+            file=error.filename or table.path,
+            hint="run again",
+        ) from error
     except OSError as error:
         kind = RefusedError if error.errno in FORBIDDEN else WriteError
         raise kind(
             f"{reason_of(error)}; nothing was changed", file=error.filename or table.path
         ) from error
-    skipped += (
-        SkippedFile(name, "another commit deleted it, or changed its index, in the meantime")
-        for name in sorted(missing)
-    )
-    fields = {
-        "table": table.path,
-        "dry_run": dry_run,
-        "snapshot_before": table.snapshot_id,
-        "snapshot_after": snapshot_id,
-    }
-    return fields | {"skipped": tuple(skipped)}, tuple(
-        row for name, row in rows.items() if name not in missing
-    )
+    reason = "another commit deleted it, or changed its index, in the meantime"
+    skipped = tuple(SkippedFile(name, reason) for name in sorted(missing))
+    return snapshot_id, tuple(rows[name] for name in rows if name not in missing), skipped

@@ -5,7 +5,8 @@
     <table>/schema/schema-<id>                 columns, keys, options
     <table>/manifest/<name>                    manifest lists and manifests
     <table>/[<key>=<value>/...]bucket-<n>/     data files and their .index files
-    <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; manifests and data are with those of the table
+    <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; manifests and data
+                                               are with those of the table
 
 A data file with an external path is stored there, as is its `.index` file.
 """
@@ -13,7 +14,7 @@ A data file with an external path is stored there, as is its `.index` file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +32,7 @@ from sbbf_tool.extensions.paimon.files import (
     parse_file,
 )
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
+from sbbf_tool.extensions.paimon.index_options import parse_boolean
 from sbbf_tool.extensions.paimon.manifest import (
     DataFile,
     ManifestEntry,
@@ -47,28 +48,25 @@ from sbbf_tool.extensions.paimon.partition import (
     escape,
     parse_row,
 )
+from sbbf_tool.extensions.paimon.snapshots import (
+    branch_root,
+    list_schema_ids,
+    read_schema,
+    read_snapshot,
+    snapshot_path,
+)
 from sbbf_tool.extensions.paimon.table_schema import (
     DataType,
     PaimonSnapshot,
     TableSchema,
-    indexed_type,
-    parse_snapshot,
-    parse_table_schema,
-    resolve_column,
 )
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.records import file_name
 from sbbf_tool.running.table import read_metadata
-from sbbf_tool.storage import places
 from sbbf_tool.storage.folders import LocalFolders
 
-SNAPSHOT_PREFIX = "snapshot-"
-SCHEMA_PREFIX = "schema-"
 POSTPONE_BUCKET = -2
 PATH_DIRECTORY = "data-file.path-directory"
 EXTERNAL_PATHS = "data-file.external-paths"
-_MAX_LEVELS = 20
-_LARGEST_HINT = 100  # bytes: the file holds a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +79,7 @@ class IndexedFile:
     directory: str
     """The directory of the data file and its `.index` file."""
     outside: str | None = None
-    """Why the file is skipped: the table may not refer to it. An index in the manifest is still
-    used."""
+    """Why the file is skipped: the table may not refer to it. An index in its manifest is used."""
 
     @property
     def file(self) -> DataFile:
@@ -94,11 +91,11 @@ class IndexedFile:
 
     @property
     def partition_text(self) -> str:
-        """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without
-        partitions."""
-        return "/".join(
+        """Partition for display, such as `dt=2024-02-29/hour=3`; empty without partition keys."""
+        segments = [
             f"{key}={display_value(value, data_type)}" for key, data_type, value in self.partition
-        )
+        ]
+        return "/".join(segments)
 
 
 @dataclass(eq=False)
@@ -110,8 +107,8 @@ class PaimonTable:
     snapshot: PaimonSnapshot | None
     """None for a table without commits."""
     schema: TableSchema
-    """The schema with the current column names: the latest schema, or the schema of the snapshot if
-    a snapshot number was given."""
+    """The schema with the current column names: the latest, or that of the snapshot if a number
+    was given."""
     branch: str | None
 
     @property
@@ -123,19 +120,24 @@ class PaimonTable:
         return {self.schema.id: self.schema}
 
     def schema_of(self, file: DataFile) -> TableSchema:
-        """Return the schema of a data file, whose column names its index uses. Raises
-        UnreadableError when it is missing."""
+        """Return the schema of a data file, whose column names its index uses.
+
+        Raises UnreadableError when the schema is missing.
+        """
         if file.schema_id not in self._schemas:
-            self._schemas[file.schema_id] = _read_schema(
-                self.files, self.path, self.branch, file.schema_id
-            )
+            root = branch_root(self.path, self.branch)
+            self._schemas[file.schema_id] = read_schema(self.files, root, file.schema_id)
         return self._schemas[file.schema_id]
 
     def manifest_names(self) -> Iterator[str]:
-        """Yield the names of the manifests, base list before delta list. Raises UnreadableError if
-        a manifest is listed twice."""
+        """Yield the names of the manifests, base list before delta list.
+
+        Raises UnreadableError if a manifest is listed twice.
+        """
+        if self.snapshot is None:
+            return
         names: set[str] = set()
-        for list_name in self.snapshot.manifest_lists if self.snapshot else ():
+        for list_name in self.snapshot.manifest_lists:
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):
                 if name in names:
@@ -159,7 +161,8 @@ class PaimonTable:
         return tuple(map(self._build_live_file, live_entries(self.entries())))
 
     def _build_live_file(self, entry: ManifestEntry) -> IndexedFile:
-        keys, types = self.schema.partition_keys, self.schema.partition_types
+        keys = self.schema.partition_keys
+        types = self.schema.partition_types
         try:
             values = parse_row(entry.partition, types) if keys else ()
         except UnreadableError as error:
@@ -170,22 +173,26 @@ class PaimonTable:
         external = entry.file.external_path
         directory = self._find_directory(entry, values) if external is None else parent(external)
         live = IndexedFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
-        return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
+        if self.files.allow_outside:
+            return live
+        return replace(live, outside=self._why_outside(live))
 
     def _why_outside(self, live: IndexedFile) -> str | None:
         """Return why the table may not refer to this file; None if it may."""
         external = live.file.external_path
-        if external is not None and not is_below(
-            external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")
-        ):
-            return f"the external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
+        if external is not None:
+            roots = self.schema.options.get(EXTERNAL_PATHS, "").split(",")
+            if not is_below(external, roots):
+                return (
+                    f"the external path {redact(external)} is not below the table's "
+                    f"{EXTERNAL_PATHS}"
+                )
         try:
             place = self.files.find_outside_place(live.path)
-        except (OSError, ValueError) as error:
-            return (
-                "the path cannot be resolved: "
-                f"{error.strerror if isinstance(error, OSError) else error}"
-            )
+        except OSError as error:
+            return f"the path cannot be resolved: {error.strerror}"
+        except ValueError as error:
+            return f"the path cannot be resolved: {error}"
         return None if place is None else f"the file is outside the table, at {place}"
 
     def _find_directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
@@ -198,38 +205,43 @@ class PaimonTable:
             options.get("partition.default-name", DEFAULT_NAME),
             parse_boolean(options, "partition.legacy-name", default=True),
         )
-        bucket = "bucket-postpone" if entry.bucket == POSTPONE_BUCKET else f"bucket-{entry.bucket}"
+        levels = list(zip(keys, segments, strict=True))
+        bucket = f"bucket-{entry.bucket}"
+        if entry.bucket == POSTPONE_BUCKET:
+            bucket = "bucket-postpone"
         root = join(self.path, _check_path_directory(self.path, options))
-        return self._search(
-            root, list(zip(keys, segments, strict=True)), bucket, entry.file.name
-        ) or join(root, bucket)
+        directory = self._search(root, levels, bucket, entry.file.name)
+        return join(root, bucket) if directory is None else directory
 
     def _search(
-        self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str
+        self, directory: str, levels: Sequence[tuple[str, str | None]], bucket: str, name: str
     ) -> str | None:
-        """Find the bucket below `directory`. If a level's name is unknown, search for the data
-        file, whose name is unique."""
+        """Find the bucket with the data file `name` below `directory`.
+
+        `levels` are the keys and names of the partition's directories. If the name of one is
+        unknown, the file is searched for, whose name is unique.
+        """
         if not levels:
             return join(directory, bucket)
-        (key, segment), next_levels = levels[0], levels[1:]
+        key, segment = levels[0]
+        inner_levels = levels[1:]
         if segment is not None:
-            return self._search(join(directory, segment), next_levels, bucket, name)
+            return self._search(join(directory, segment), inner_levels, bucket, name)
+        prefix = f"{escape(key)}="
         for candidate in list_names(self.files, directory):
-            if candidate.startswith(escape(key) + "="):
+            if candidate.startswith(prefix):
                 with suppress(OutsideError):
-                    bucket_directory = self._search(
-                        join(directory, candidate), next_levels, bucket, name
-                    )
-                    if bucket_directory is not None and name in list_names(
-                        self.files, bucket_directory
-                    ):
-                        return bucket_directory
+                    place = self._search(join(directory, candidate), inner_levels, bucket, name)
+                    if place is not None and name in list_names(self.files, place):
+                        return place
         return None
 
 
 def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
-    """Return the directory of the data, relative to the table's. Raises RefusedError if the option
-    leads out of the table."""
+    """Return the directory of the data, relative to the table's.
+
+    Raises RefusedError if the option leads out of the table.
+    """
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
         raise RefusedError(
@@ -239,30 +251,22 @@ def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
-    """Return whether a path or address is textually below one of these roots; False if it contains
-    `..`."""
-    plain_path = path.removeprefix("file://").removeprefix("file:")
-    trimmed = (
-        root.strip().removeprefix("file://").removeprefix("file:").rstrip("/")
-        for root in roots
-        if root.strip()
-    )
-    return ".." not in plain_path.split("/") and any(
-        plain_path.startswith(f"{root}/") for root in trimmed
-    )
+    """Return whether a path or address is textually below one of these roots.
+
+    A path that contains `..` is below none.
+    """
+    plain_path = _without_scheme(path)
+    if ".." in plain_path.split("/"):
+        return False
+    for root in roots:
+        plain_root = _without_scheme(root.strip()).rstrip("/")
+        if root.strip() and plain_path.startswith(f"{plain_root}/"):
+            return True
+    return False
 
 
-def request_in_file(
-    table: PaimonTable, live: IndexedFile, request: IndexRequest
-) -> IndexRequest | None:
-    """Translate a request from current names to the names and types in the schema of a data file;
-    None if the schema lacks it."""
-    indexed, field, _ = resolve_column(table.schema, request.column)
-    schema = table.schema_of(live.file)
-    stored = schema.field_by_id(field.id)
-    renamed = replace(indexed, column=stored.name) if stored else None
-    data_type = indexed_type(schema, renamed) if renamed else None
-    return replace(request, column=str(renamed), type=data_type) if data_type else None
+def _without_scheme(path: str) -> str:
+    return path.removeprefix("file://").removeprefix("file:")
 
 
 def open_table(
@@ -281,24 +285,12 @@ def open_table(
     snapshot, and UsageError if the table has no such snapshot.
     """
     path = os.fsdecode(table).rstrip("/") or "/"
-    root = _find_branch_root(path, branch)
+    root = branch_root(path, branch)
     files = ConfinedFiles(files or LocalFolders(), path, allow_outside)
-    if snapshot is None:
-        number = latest_snapshot_id(files, root)
-    else:
-        number = (
-            snapshot
-            if snapshot in _list_numbers(files, join(root, "snapshot"), SNAPSHOT_PREFIX)
-            else None
-        )
-    state = (
-        parse_file(files, snapshot_path(root, number), parse_snapshot)
-        if number is not None
-        else None
-    )
+    state = read_snapshot(files, root, snapshot)
     # Schemas are listed after the snapshot is read, because a schema is written before the snapshot
     # that refers to it.
-    schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
+    schema_ids = list_schema_ids(files, root)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: there is no schema/schema-<number>", file=root)
     if state is None and snapshot is not None:
@@ -308,88 +300,12 @@ def open_table(
             f"the snapshot refers to schema-{state.schema_id}, which does not exist",
             file=snapshot_path(root, state.id),
         )
-    schema_id = max(schema_ids) if state is None or snapshot is None else state.schema_id
-    schema = _read_schema(files, path, branch, schema_id)
+    schema_id = max(schema_ids)
+    if state is not None and snapshot is not None:
+        schema_id = state.schema_id
+    schema = read_schema(files, root, schema_id)
     _check_path_directory(path, schema.options)
     return PaimonTable(files, path, state, schema, branch)
-
-
-def latest_snapshot_id(files: FileIO, root: str) -> int | None:
-    """Return the number of the latest snapshot of a table, or None if the table has none. The
-    LATEST file is a hint and may lag behind."""
-    directory = join(root, "snapshot")
-    try:
-        hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))
-    except (OSError, ValueError):
-        hint = 0
-    ids = _list_numbers(files, directory, SNAPSHOT_PREFIX)
-    newest = max(ids, default=None)
-    if hint > (newest or 0):
-        raise UnreadableError(
-            f"LATEST refers to snapshot {hint}, which does not exist",
-            file=snapshot_path(root, hint),
-        )
-    return hint if hint in ids and hint + 1 not in ids else newest
-
-
-def snapshot_path(root: str, snapshot_id: int) -> str:
-    return join(root, "snapshot", f"{SNAPSHOT_PREFIX}{snapshot_id}")
-
-
-def _find_branch_root(path: str, branch: str | None) -> str:
-    return (
-        path
-        if branch in (None, "main")
-        else join(path, "branch", f"branch-{file_name(branch or '')}")
-    )
-
-
-def _list_numbers(files: FileIO, directory: str, prefix: str) -> set[int]:
-    names = (
-        name.removeprefix(prefix)
-        for name in list_names(files, directory)
-        if name.startswith(prefix)
-    )
-    return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
-
-
-def _read_schema(files: FileIO, path: str, branch: str | None, schema_id: int) -> TableSchema:
-    return parse_file(
-        files,
-        join(_find_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"),
-        parse_table_schema,
-    )
-
-
-def _is_table(files: FileIO, directory: str) -> bool:
-    """Return whether a directory has the schemas of a table; an unrelated directory may also be
-    called `schema`."""
-    try:
-        return bool(_list_numbers(files, join(directory, "schema"), SCHEMA_PREFIX))
-    except UnreadableError:
-        return False
-
-
-def find_table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
-    """Find the table of a data file, and the file in its latest snapshot; None if there is no such
-    table, or its snapshot lacks the file.
-
-    Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested
-    directories.
-    """
-    # A path may be relative; an address such as `file:/lake/...` is absolute.
-    directory = data_path = data_path if ":" in data_path else places.absolute(data_path)
-    for _ in range(_MAX_LEVELS):
-        directory = parent(directory)
-        if not directory:
-            return None
-        if _is_table(files, directory):
-            table = open_table(files, directory)
-            name = data_path.rpartition("/")[2]
-            return next(
-                ((table, live) for live in table.live_files if live.file.name == name), None
-            )
-    return None
 
 
 EMBEDDED = "embedded"
@@ -398,8 +314,10 @@ NONE = "none"
 
 
 class FileIndex(Frozen):
-    """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java): in the manifest or, if
-    there is none, in an `.index` file."""
+    """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java).
+
+    An index in the manifest comes before one in an `.index` file.
+    """
 
     place: str
     """EMBEDDED in the manifest, in a FILE beside the data file, or NONE."""
@@ -410,32 +328,37 @@ class FileIndex(Frozen):
     problem: str | None = None
     """Why an existing index cannot be used. Paimon's reader fails on such a file."""
     is_damaged: bool = False
-    """Whether the problem is in the index itself, which is missing, contradicts the format or
-    occurs twice, not in reading it."""
+    """Whether the index itself is missing, contradicts the format or occurs twice; False if only
+    reading it failed."""
 
 
 def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
     """Find the index of a data file; a defect of the index is returned as `problem`, not raised."""
     file = live.file
-    if file.embedded_index is None and not file.index_files:
+    if file.embedded_index is not None:
+        return _parse_index(EMBEDDED, None, file.embedded_index)
+    if not file.index_files:
         return FileIndex(NONE, None, None)
-    if file.embedded_index is None and len(file.index_files) > 1:
+    if len(file.index_files) > 1:
         names = ", ".join(file.index_files)
         problem = (
             f"the data file has {len(file.index_files)} index files, but Paimon "
             f"supports one: {names}"
         )
         return FileIndex(FILE, None, None, problem, is_damaged=True)
-    place, path = (
-        (FILE, join(live.directory, file.index_files[0]))
-        if file.embedded_index is None
-        else (EMBEDDED, None)
-    )
-    if path is not None and live.outside is not None:
-        return FileIndex(place, path, None, live.outside)
+    path = join(live.directory, file.index_files[0])
+    if live.outside is not None:
+        return FileIndex(FILE, path, None, live.outside)
     try:
-        data = file.embedded_index if path is None else read_metadata(files, path, LARGEST_METADATA)
-        return FileIndex(place, path, parse_container(data or b""))
+        data = read_metadata(files, path, LARGEST_METADATA)
     except UnreadableError as error:
         # An error of the storage is the cause of one that it raised; a missing file has no cause.
-        return FileIndex(place, path, None, error.with_place, is_damaged=error.__cause__ is None)
+        return FileIndex(FILE, path, None, error.with_place, is_damaged=error.__cause__ is None)
+    return _parse_index(FILE, path, data)
+
+
+def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
+    try:
+        return FileIndex(place, path, parse_container(data))
+    except UnreadableError as error:
+        return FileIndex(place, path, None, error.with_place, is_damaged=True)

@@ -283,40 +283,6 @@ def parse_table_schema(data: bytes) -> TableSchema:
     )
 
 
-KNOWN_FIELDS = frozenset(
-    (
-        *(
-            "version",
-            "uuid",
-            "id",
-            "schemaId",
-            "baseManifestList",
-            "baseManifestListSize",
-            "deltaManifestList",
-        ),
-        *(
-            "deltaManifestListSize",
-            "changelogManifestList",
-            "changelogManifestListSize",
-            "indexManifest",
-            "commitUser",
-            "writerVersion",
-        ),
-        *(
-            "commitIdentifier",
-            "commitKind",
-            "timeMillis",
-            "logOffsets",
-            "totalRecordCount",
-            "deltaRecordCount",
-            "changelogRecordCount",
-        ),
-        *("watermark", "statistics", "properties", "nextRowId", "operation"),
-    )
-)
-"""Every field of a snapshot in Paimon 0.8 to 2.1."""
-
-
 class PaimonSnapshot(Frozen):
     id: int
     schema_id: int

@@ -24,6 +24,7 @@ from sbbf_tool.errors import (
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
+from sbbf_tool.extensions.paimon.file_in_table import request_in_file
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Bodies
 from sbbf_tool.extensions.paimon.index_options import (
@@ -34,7 +35,7 @@ from sbbf_tool.extensions.paimon.index_options import (
 )
 from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, open_changeable
 from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, NewIndex, SkippedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_index, request_in_file
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_index
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.extensions.paimon.verbs.build import BuiltIndex, build_index, build_verified
 from sbbf_tool.file.page_limit import MaxPageBytes
@@ -69,22 +70,33 @@ def add_paimon_index(
     with ErrorPlace(paimon_table.path):
         requests = _resolve_requests(paimon_table.schema, index_requests(columns))
     adding = _Adding(paimon_table, requests, rebuild == "all", force, max_page_bytes)
-    fields, new_indexes = carry_out(
-        paimon_table, adding.build_changes(), adding.skipped, dry_run=dry_run
+    snapshot_after, new_indexes, missing = carry_out(
+        paimon_table, adding.build_changes(), dry_run=dry_run
     )
     return AddIndexReport(
-        **fields, new_indexes=new_indexes, notes=_build_notes(paimon_table.schema, requests)
+        table=paimon_table.path,
+        dry_run=dry_run,
+        snapshot_before=paimon_table.snapshot_id,
+        snapshot_after=snapshot_after,
+        skipped=(*adding.skipped, *missing),
+        notes=_build_notes(paimon_table.schema, requests),
+        new_indexes=new_indexes,
     )
 
 
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
-    requests = requests or list(parse_bloom_columns(schema.options).values())
+    """Return the requests, by default those of the table's options.
+
+    Raises UsageError without any, or for a column that cannot be indexed.
+    """
+    if not requests:
+        requests = list(parse_bloom_columns(schema.options).values())
     if not requests:
         raise UsageError(
             "there is no column to index", hint="name one; the options of the table name none"
         )
     for request in requests:
-        data_type = resolve_column(schema, request.column)[2]
+        _, _, data_type = resolve_column(schema, request.column)
         if key_of(data_type) is None:
             raise UsageError(
                 f"column {request.column}: Paimon has no Bloom filter for type {data_type}"
@@ -94,8 +106,7 @@ def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list
 
 @dataclass
 class _Adding:
-    """The addition of indexes to the data files of a table, and the files and columns that get
-    none."""
+    """The addition of indexes to the data files of a table; `skipped` are those without one."""
 
     table: PaimonTable
     requests: Sequence[IndexRequest]
@@ -108,48 +119,43 @@ class _Adding:
         """Build the indexes one by one, so that only one container is in memory."""
         placement = Placement(self.table)
         for live in self.table.live_files:
-            if reason := _why_skipped(live):
-                self._skip(live, reason)
-                continue
-            present = find_index(self.table.files, live)
-            if present.problem is not None:
-                self._skip(
-                    live,
-                    f"its index cannot be used: {present.problem}; remove unreadable indexes first",
-                    is_unreadable=True,
-                )
-                continue
-            bodies = present.container.bodies if present.container is not None else {}
-            requests = self._find_requests(live, bodies)
-            if not requests:
-                if bodies:
-                    self._skip(live, "already indexed")
-                continue
-            try:
-                index = build_index(
-                    read_metadata(self.table.files, live.path),
-                    live.path,
-                    requests,
-                    self.max_page_bytes,
-                )
-                columns = self._leave_out_saturated(live, index)
-                if not columns:
-                    continue
-                change = placement.put(
-                    live,
-                    _merge(
-                        bodies, {column.column: index.filters[column.column] for column in columns}
-                    ),
-                )
-            except (UnreadableError, UsageError, RefusedError) as error:
-                error.file = None  # the report names the file
-                self._skip(
-                    live,
-                    str(error),
-                    is_unreadable=isinstance(error, UnreadableError | OversizedPageError),
-                )
-                continue
-            yield change, NewIndex(live.file.name, *change.place, columns)
+            planned = self._build_change(live, placement)
+            if planned is not None:
+                yield planned
+
+    def _build_change(
+        self, live: IndexedFile, placement: Placement
+    ) -> tuple[IndexChange, NewIndex] | None:
+        """Build the index of a data file; None if the file gets none."""
+        reason = _why_skipped(live)
+        if reason is not None:
+            self._skip(live, reason)
+            return None
+        present = find_index(self.table.files, live)
+        if present.problem is not None:
+            reason = f"its index cannot be used: {present.problem}; remove unreadable indexes first"
+            self._skip(live, reason, is_unreadable=True)
+            return None
+        bodies = present.container.bodies if present.container is not None else {}
+        requests = self._find_requests(live, bodies)
+        if not requests:
+            if bodies:
+                self._skip(live, "already indexed")
+            return None
+        try:
+            data = read_metadata(self.table.files, live.path)
+            index = build_index(data, live.path, requests, self.max_page_bytes)
+            columns = self._leave_out_saturated(live, index)
+            if not columns:
+                return None
+            filters = {column.column: index.filters[column.column] for column in columns}
+            change = placement.put(live, _merge(bodies, filters))
+        except (UnreadableError, UsageError, RefusedError) as error:
+            error.file = None  # the report names the file
+            is_unreadable = isinstance(error, UnreadableError | OversizedPageError)
+            self._skip(live, str(error), is_unreadable=is_unreadable)
+            return None
+        return change, NewIndex(live.file.name, *change.place, columns)
 
     def _skip(
         self,
@@ -179,21 +185,20 @@ class _Adding:
             if self.force or column.estimated_fpp <= max(2 * column.fpp, sizing.SATURATED_FPP):
                 columns.append(column)
                 continue
-            rate = (
-                "would have a false-positive rate of "
-                f"{format_percent(column.estimated_fpp)}: items = {column.items}"
-            )
             reason = (
-                f"the filter of column {column.column} {rate} for {column.ndv:,} "
-                "values; it is written only if forced"
+                f"the filter of column {column.column} would have a false-positive rate of "
+                f"{format_percent(column.estimated_fpp)}: items = {column.items} for "
+                f"{column.ndv:,} values; it is written only if forced"
             )
             self._skip(live, reason, is_refused=True)
         return tuple(columns)
 
 
 def _merge(present: Bodies, filters: Mapping[str, bytes]) -> bytes:
-    """Return the container of the new filters, and of all present indexes that they do not replace,
-    bit for bit."""
+    """Return the container of the new filters and of the present indexes.
+
+    Present indexes that the filters do not replace are kept, bit for bit.
+    """
     bodies = {column: dict(kinds) for column, kinds in present.items()}
     for column, body in filters.items():
         bodies.setdefault(column, {})[KIND] = body
@@ -210,10 +215,12 @@ def _why_skipped(live: IndexedFile) -> str | None:
 
 def _build_notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple[str, ...]:
     notes = []
-    if reason := why_unused(schema):
+    reason = why_unused(schema)
+    if reason is not None:
         notes.append(f"Paimon does not use the indexes: {reason}")
     table_columns = parse_bloom_columns(schema.options)
-    if missing := [request.column for request in requests if request.column not in table_columns]:
+    missing = [request.column for request in requests if request.column not in table_columns]
+    if missing:
         names = ", ".join(missing)
         notes.append(
             f"file-index.bloom-filter.columns does not name {names}: data files that Paimon "

@@ -15,9 +15,13 @@ import numpy as np
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError, WriteError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.fast_hash import Hashes
-from sbbf_tool.extensions.paimon.files import FileIO, list_names
+from sbbf_tool.extensions.paimon.file_in_table import (
+    FileInTable,
+    find_table_around,
+    request_in_file,
+)
+from sbbf_tool.extensions.paimon.files import FileIO, is_listed
 from sbbf_tool.extensions.paimon.index_container import Bodies, build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import (
     IndexRequest,
@@ -26,12 +30,6 @@ from sbbf_tool.extensions.paimon.index_options import (
 )
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import BuildReport, BuiltColumn
-from sbbf_tool.extensions.paimon.table import (
-    IndexedFile,
-    PaimonTable,
-    find_table_around,
-    request_in_file,
-)
 from sbbf_tool.extensions.paimon.table_schema import (
     DataType,
     IndexedColumn,
@@ -76,7 +74,7 @@ def build(
     files: FileIO,
     path: str,
     requests: Sequence[IndexRequest],
-    table_and_file: tuple[PaimonTable, IndexedFile] | None = None,
+    table_and_file: FileInTable | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> BuiltIndex:
     """Build a container for the data file at `path`.
@@ -85,16 +83,13 @@ def build(
     given, otherwise from the file. Raises UsageError for a column that is missing or cannot be
     indexed, and UnreadableError for a file that cannot be read.
     """
-    table_and_file = table_and_file or find_table_around(files, path)
-    schema = (
-        table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
-    )
-    typed_requests = [
-        replace(
-            request, type=request.type or indexed_type(schema, parse_indexed_column(request.column))
-        )
-        for request in requests
-    ]
+    if table_and_file is None:
+        table_and_file = find_table_around(files, path)
+    schema = table_and_file.schema if table_and_file is not None else None
+    typed_requests = []
+    for request in requests:
+        table_type = indexed_type(schema, parse_indexed_column(request.column))
+        typed_requests.append(replace(request, type=request.type or table_type))
     with ErrorPlace(path):
         return build_index(read_metadata(files, path), path, typed_requests, max_page_bytes)
 
@@ -102,29 +97,31 @@ def build(
 def build_index(
     data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None
 ) -> BuiltIndex:
-    """Build a container for a data file's bytes; the file's name determines the format. Raises the
-    errors of `build`."""
+    """Build a container for a data file's bytes; the file's name determines the format.
+
+    Raises the errors of `build`.
+    """
+    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow
+
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
-    if not requests_by_column or len(requests_by_column) < len(requests):
-        raise UsageError(
-            "a column is named twice" if requests_by_column else "there is no column to index"
-        )
-    source = hash_columns(
-        data,
-        name,
-        {indexed: request.type for indexed, request in requests_by_column.items()},
-        max_page_bytes,
-    )
+    if not requests_by_column:
+        raise UsageError("there is no column to index")
+    if len(requests_by_column) < len(requests):
+        raise UsageError("a column is named twice")
+    types = {indexed: request.type for indexed, request in requests_by_column.items()}
+    source = hash_columns(data, name, types, max_page_bytes)
     hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
         for indexed, part in batch.items():
             hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
-    columns, bodies = [], {}
+    columns: list[BuiltColumn] = []
+    bodies: dict[str, bytes] = {}
     for indexed, request in requests_by_column.items():
-        column, bodies[str(indexed)] = _build_column(
+        column, body = _build_column(
             indexed, request, source.types[indexed], hashes_by_column[indexed]
         )
         columns.append(column)
+        bodies[str(indexed)] = body
     return BuiltIndex(tuple(columns), bodies)
 
 
@@ -143,22 +140,24 @@ def _build_column(
             place=str(indexed),
             hint="please report it",
         )
-    figures = (bloom.num_bits, bloom.k, bloom.fill_ratio, bloom.estimate_fpp())
-    return BuiltColumn(
-        str(indexed),
-        str(data_type),
-        distinct.rows,
-        distinct.nulls,
-        len(hashes),
-        items,
-        request.fpp,
-        *figures,
-    ), body
+    column = BuiltColumn(
+        column=str(indexed),
+        type=str(data_type),
+        rows=distinct.rows,
+        nulls=distinct.nulls,
+        ndv=len(hashes),
+        items=items,
+        fpp=request.fpp,
+        num_bits=bloom.num_bits,
+        k=bloom.k,
+        fill_ratio=bloom.fill_ratio,
+        estimated_fpp=bloom.estimate_fpp(),
+    )
+    return column, body
 
 
 class DistinctHashes:
-    """The distinct hashes of batches. Memory holds the distinct hashes and at most a million
-    others."""
+    """The distinct hashes of batches; memory holds them and at most a million others."""
 
     def __init__(self) -> None:
         self._distinct: Hashes = np.zeros(0, np.uint64)
@@ -211,37 +210,38 @@ def build_paimon_index(
         raise UsageError("the name of the output file is empty")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
-    if not dry_run and os.path.basename(target) in list_names(
-        files, os.path.dirname(target) or "."
-    ):
+    if not dry_run and is_listed(files, target):
         raise _exists(target)
     table_and_file = find_table_around(files, path)
-    requests = index_requests(columns) or _default_requests(table_and_file, path)
+    requests = index_requests(columns)
+    if not requests:
+        requests = _default_requests(table_and_file, path)
     index = build(files, path, requests, table_and_file, max_page_bytes)
     if not dry_run:
         _write(files, target, index.container)
-    table = table_and_file[0].path if table_and_file else None
+    table = table_and_file.table.path if table_and_file is not None else None
     return BuildReport(path, target, dry_run, len(index.container), index.columns, table)
 
 
-def _default_requests(
-    table_and_file: tuple[PaimonTable, IndexedFile] | None, path: str
-) -> list[IndexRequest]:
+def _default_requests(table_and_file: FileInTable | None, path: str) -> list[IndexRequest]:
+    """Return the requests of the table's options for columns that the data file has."""
     if table_and_file is None:
         raise UsageError(
             "there is no column to index", file=path, hint="name one; the file belongs to no table"
         )
-    requests_in_file = [
-        request_in_file(*table_and_file, request)
-        for request in parse_bloom_columns(table_and_file[0].schema.options).values()
-    ]
-    if present := [request for request in requests_in_file if request is not None]:
-        return present
-    raise UsageError(
-        "there is no column to index",
-        file=path,
-        hint="name one; the options of the table name no column of this file",
-    )
+    table, live = table_and_file
+    requests = []
+    for request in parse_bloom_columns(table.schema.options).values():
+        renamed = request_in_file(table, live, request)
+        if renamed is not None:
+            requests.append(renamed)
+    if not requests:
+        raise UsageError(
+            "there is no column to index",
+            file=path,
+            hint="name one; the options of the table name no column of this file",
+        )
+    return requests
 
 
 def _write(files: FileIO, target: str, data: bytes) -> None:

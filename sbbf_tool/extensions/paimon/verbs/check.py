@@ -13,11 +13,12 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import rules
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.fast_hash import key_of
+from sbbf_tool.extensions.paimon.file_in_table import request_in_file
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn
 from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, request_in_file
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.extensions.paimon.table_schema import (
     current_name,
     parse_indexed_column,

@@ -9,20 +9,17 @@ skip files, are not used.
 Values are written as text, of which digits finer than the hashed unit are rounded down, as in
 Paimon:
 
-| type                   | written
-                          |
-|------------------------|-----------------------------------------------------------------------------------------------------|
-| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed
-                          | | BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits
-                                                      | | integers               | decimal
-                                                                                  | | FLOAT DOUBLE
-        | decimal, optionally with an exponent, NaN, Infinity, -Infinity; rounded once, as in Java
-         | | DATE                   | 2024-02-29; years after 9999 with a sign
-                                     | | TIME                   | 23:59[:59[.999999999]]
-                                                                 | | TIMESTAMP              | a
-date, T or a blank, a time; Z allowed. A date alone means midnight                                |
-| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC
-                          |
+| type                   | written                                                                |
+|------------------------|------------------------------------------------------------------------|
+| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed                              |
+| BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits                            |
+| integers               | decimal                                                                |
+| FLOAT DOUBLE           | decimal, optionally with an exponent, NaN, Infinity, -Infinity;        |
+|                        | rounded once, as in Java                                               |
+| DATE                   | 2024-02-29; years after 9999 with a sign                               |
+| TIME                   | 23:59[:59[.999999999]]                                                 |
+| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone means midnight   |
+| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC              |
 """
 
 from __future__ import annotations
@@ -31,6 +28,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +45,7 @@ from sbbf_tool.extensions.paimon.fast_hash import (
     hash_longs,
     key_of,
 )
+from sbbf_tool.extensions.paimon.file_in_table import request_in_file
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, why_not_convertible, why_unused
@@ -57,7 +56,6 @@ from sbbf_tool.extensions.paimon.table import (
     PaimonTable,
     find_index,
     open_table,
-    request_in_file,
 )
 from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, resolve_column
 from sbbf_tool.frozen import Frozen, replace
@@ -66,32 +64,37 @@ from sbbf_tool.parquet.literals import write_object
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_SPECIAL_FLOAT = re.compile(r"(?P<sign>[+-]?)(?P<name>nan|inf|infinity)")
+_BINARY_TYPES = ("BINARY", "VARBINARY")
+_NANOS_PER_MICRO = 1_000
 _NANOS_PER_MILLI = 1_000_000
 
 
 class HashLiteral(Frozen):
-    """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed
-    64-bit integer for other types."""
+    """Value in the form in which it is hashed."""
 
     key: bytes | int
+    """Bytes for text and binary, and a signed 64-bit integer for other types."""
 
     @property
     def hashes(self) -> Hashes:
         """The hash, as an array of length 1 for a filter."""
-        return (
-            hash_bytes([self.key])
-            if isinstance(self.key, bytes)
-            else hash_longs(np.array([self.key], np.int64))
-        )
+        if isinstance(self.key, bytes):
+            return hash_bytes([self.key])
+        return hash_longs(np.array([self.key], np.int64))
 
     @property
     def hash64(self) -> int:
         return int(self.hashes[0])
 
 
-_Literal = tuple[str | None, HashLiteral | None]
-"""A value as text, and in the form in which it is hashed; None for null, and for a type without a
-hash."""
+class _Value(NamedTuple):
+    """A value that the indexes are probed for."""
+
+    text: str | None
+    """None for null."""
+    literal: HashLiteral | None
+    """None for null, and for a type without a hash."""
 
 
 def probe_paimon(
@@ -116,37 +119,39 @@ def probe_paimon(
     )
     query_values = tuple(as_iterable(values))
     with ErrorPlace(paimon_table.path, f"column {column}"):
-        data_type = resolve_column(paimon_table.schema, column)[2]
-        hashable = key_of(data_type) is not None
+        _, _, data_type = resolve_column(paimon_table.schema, column)
         texts = [_text_of(value, data_type) for value in query_values]
-        literals = [
-            (text, parse_literal(text, data_type) if text is not None and hashable else None)
-            for text in texts
-        ]
-    probed = tuple(
-        _probe_file(paimon_table, live, column, data_type, literals)
+        parsed_values = [_parse_value(text, data_type) for text in texts]
+    files_of_table = [
+        _probe_file(paimon_table, live, column, data_type, parsed_values)
         for live in paimon_table.live_files
-    )
+    ]
     return PaimonProbeReport(
         paimon_table.path,
         paimon_table.snapshot_id,
         column,
         str(data_type),
         why_unused(paimon_table.schema),
-        probed,
+        tuple(files_of_table),
     )
 
 
+def _parse_value(text: str | None, data_type: DataType) -> _Value:
+    if text is None or key_of(data_type) is None:
+        return _Value(text, None)
+    return _Value(text, parse_literal(text, data_type))
+
+
 def _text_of(value: object, data_type: DataType) -> str | None:
-    """Convert a value to the text that `parse_literal` takes. Raises UsageError for unsupported
-    objects."""
+    """Convert a value to the text that `parse_literal` takes.
+
+    Raises UsageError for unsupported objects.
+    """
     if isinstance(value, bytes | bytearray | memoryview):
-        is_binary = data_type.root in ("BINARY", "VARBINARY")
-        return (
-            f"0x{bytes(value).hex()}"
-            if is_binary
-            else bytes(value).decode("utf-8", "surrogateescape")
-        )
+        data = bytes(value)
+        if data_type.root in _BINARY_TYPES:
+            return f"0x{data.hex()}"
+        return data.decode("utf-8", "surrogateescape")
     if value is None or isinstance(value, str):
         return value
     text = None if key_of(data_type) is HashForm.BYTES else write_object(value)
@@ -160,76 +165,71 @@ def _probe_file(
     live: IndexedFile,
     name: str,
     current_type: DataType,
-    literals: Sequence[_Literal],
+    values: Sequence[_Value],
 ) -> ProbedFile:
-    index, file = find_index(table.files, live), live.file
-    in_file = request_in_file(table, live, IndexRequest(name))
-    if in_file is None or in_file.type is None:
-        column, answers = (
-            None,
-            tuple(
-                IndexAnswer(value, None, True, "the column is newer than the file")
-                for value, _ in literals
-            ),
-        )
+    """Probe the index of a data file for values of the column with this current name."""
+    index = find_index(table.files, live)
+    request = request_in_file(table, live, IndexRequest(name))
+    answers: list[IndexAnswer] = []
+    if request is None or request.type is None:
+        column = None
+        for value in values:
+            reason = "the column is newer than the file"
+            answers.append(IndexAnswer(value.text, None, True, reason))
     else:
-        column = in_file.column
-        answers = tuple(
-            _probe_value(index, column, current_type, in_file.type, value, literal)
-            for value, literal in literals
-        )
-        if index.container is None or column not in index.container.indexes:
-            answers = tuple(
-                _apply_partition(live, column, answer, literal)
-                for answer, (_, literal) in zip(answers, literals, strict=True)
-            )
+        column = request.column
+        has_index = index.container is not None and column in index.container.indexes
+        for value in values:
+            answer = _probe_value(index, column, current_type, request.type, value)
+            if not has_index:
+                answer = _apply_partition(live, column, answer, value)
+            answers.append(answer)
     return ProbedFile(
-        file.name,
-        redact(live.path),
-        live.partition_text,
-        live.entry.bucket,
-        file.row_count,
-        index.place,
-        column,
-        answers,
+        data_file=live.file.name,
+        path=redact(live.path),
+        partition=live.partition_text,
+        bucket=live.entry.bucket,
+        rows=live.file.row_count,
+        place=index.place,
+        column=column,
+        answers=tuple(answers),
     )
 
 
 def _probe_value(
-    index: FileIndex,
-    column: str,
-    current_type: DataType,
-    stored: DataType,
-    value: str | None,
-    literal: HashLiteral | None,
+    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: _Value
 ) -> IndexAnswer:
+    """Look up a value of the current type in the index of a file with the `stored` type."""
     if index.container is None:
-        reason = (
-            f"the index cannot be used, Paimon fails on it: {index.problem}"
-            if index.problem
-            else "no index"
-        )
-        return IndexAnswer(value, None, True, reason)
-    obstacle = why_not_convertible(current_type, stored, literal.key) if literal else None
-    return (
-        probe_container(index.container, column, value, literal)
-        if obstacle is None
-        else IndexAnswer(value, None, True, obstacle)
-    )
+        reason = "no index"
+        if index.problem:
+            reason = f"the index cannot be used, Paimon fails on it: {index.problem}"
+        return IndexAnswer(value.text, None, True, reason)
+    if value.literal is not None:
+        obstacle = why_not_convertible(current_type, stored, value.literal.key)
+        if obstacle is not None:
+            return IndexAnswer(value.text, None, True, obstacle)
+    return probe_container(index.container, column, value.text, value.literal)
 
 
 def _apply_partition(
-    live: IndexedFile, column: str, answer: IndexAnswer, literal: HashLiteral | None
+    live: IndexedFile, column: str, answer: IndexAnswer, value: _Value
 ) -> IndexAnswer:
-    """Replace the answer with that of the file's partition if it has the column: then all rows have
-    the partition's value."""
-    for key, _, stored in live.partition:
+    """Replace the answer with that of the file's partition if it has the column.
+
+    All rows then have the partition's value.
+    """
+    literal = value.literal
+    if value.text is not None and literal is None:
+        return answer
+    key = None if literal is None else literal.key
+    for name, _, stored in live.partition:
         is_comparable = stored is None or isinstance(stored, str | bytes | int)
-        if key == column and is_comparable and (answer.value is None or literal is not None):
+        if name == column and is_comparable:
             partition_key = stored.encode() if isinstance(stored, str) else stored
             return replace(
                 answer,
-                may_hold=partition_key == (literal.key if literal else None),
+                may_hold=partition_key == key,
                 reason=f"the file's partition: {live.partition_text}",
             )
     return answer
@@ -243,12 +243,14 @@ def probe_container(
     `literal` is None for a null and for a value of a type without a hash.
     """
     kinds = container.indexes.get(column, {})
-    hash64 = f"{literal.hash64:016x}" if literal else None
+    hash64 = None if literal is None else f"{literal.hash64:016x}"
     if any(entry.empty for entry in kinds.values()):
         return IndexAnswer(value, hash64, False, "the index is EMPTY: it has no values")
     if KIND not in kinds:
-        note = f"; its {', '.join(kinds)} index is not evaluated" if kinds else ""
-        return IndexAnswer(value, hash64, True, f"the column has no bloom-filter index{note}")
+        reason = "the column has no bloom-filter index"
+        if kinds:
+            reason += f"; its {', '.join(kinds)} index is not evaluated"
+        return IndexAnswer(value, hash64, True, reason)
     if value is None:
         return IndexAnswer(value, None, True, "filters do not contain null")
     if literal is None:
@@ -258,13 +260,12 @@ def probe_container(
     except UnreadableError as error:
         return IndexAnswer(value, hash64, True, f"the filter cannot be used: {error.message}")
     may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
+    reason = _explain_answer(bloom, literal, may_hold)
     other_kinds = [kind for kind in kinds if kind != KIND]
-    note = (
-        f"; its {', '.join(other_kinds)} index, not evaluated, may still exclude the value"
-        if may_hold and other_kinds
-        else ""
-    )
-    return IndexAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
+    if may_hold and other_kinds:
+        names = ", ".join(other_kinds)
+        reason += f"; its {names} index, not evaluated, may still exclude the value"
+    return IndexAnswer(value, hash64, may_hold, reason)
 
 
 def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) -> str:
@@ -273,11 +274,9 @@ def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) 
     if bloom.paimon_probes == bloom.k:
         return "all bits of the value are set"
     if bloom.contains(literal.hashes)[0]:
-        return (
-            "all bits of the value are set"
-            if bloom.k <= MAX_PROBES
-            else f"k = {bloom.k}: not all bits were checked"
-        )
+        if bloom.k > MAX_PROBES:
+            return f"k = {bloom.k}: not all bits were checked"
+        return "all bits of the value are set"
     return (
         f"bits of the value are not set, but of k = {bloom.k} Paimon's reader checks only "
         f"{bloom.paimon_probes}"
@@ -285,36 +284,49 @@ def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) 
 
 
 def parse_literal(text: str, data_type: DataType) -> HashLiteral:
-    """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the
-    type has no hash in Paimon."""
-    kind = key_of(data_type)
-    if kind is None:
-        raise UsageError(f"Paimon has no hash for type {data_type}")
-    if kind is HashForm.BYTES:
-        return HashLiteral(
-            _parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text)
-        )
-    if kind is HashForm.INTEGER:
-        return HashLiteral(_parse_integer(text, data_type))
-    if kind is HashForm.FLOAT:
-        return HashLiteral(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
-    if kind is HashForm.DOUBLE:
-        return HashLiteral(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
-    per_key = 1000 if kind is HashForm.MICROS else _NANOS_PER_MILLI
+    """Parse a value of a type.
+
+    Raises UsageError if the text is not a value of the type, or the type has no hash in Paimon.
+    """
+    return HashLiteral(_parse_key(text, data_type))
+
+
+def _parse_key(text: str, data_type: DataType) -> bytes | int:
+    match key_of(data_type):
+        case None:
+            raise UsageError(f"Paimon has no hash for type {data_type}")
+        case HashForm.BYTES if data_type.root in _BINARY_TYPES:
+            return _parse_binary(text)
+        case HashForm.BYTES:
+            return _encode_text(text)
+        case HashForm.INTEGER:
+            return _parse_integer(text, data_type)
+        case HashForm.FLOAT:
+            return int(float_keys(np.array([_parse_float(text)], np.float32))[0])
+        case HashForm.DOUBLE:
+            return int(double_keys(np.array([_parse_double(text)], np.float64))[0])
+        case form:
+            return _parse_iso(text, data_type, form)
+
+
+def _parse_iso(text: str, data_type: DataType, form: HashForm) -> int:
+    """Parse a date, a time or a timestamp in ISO 8601 into the unit that is hashed."""
     try:
-        if kind is HashForm.DATE:
-            return HashLiteral(iso8601.parse_date(text))
-        time = (iso8601.parse_time if kind is HashForm.TIME else iso8601.parse_timestamp)(text)
+        if form is HashForm.DATE:
+            return iso8601.parse_date(text)
+        parse = iso8601.parse_time if form is HashForm.TIME else iso8601.parse_timestamp
+        time = parse(text)
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601") from None
-    if kind is HashForm.TIME and (time.zoned or not 0 <= time.nanos < iso8601.NANOS_PER_DAY):
+    if form is HashForm.TIME and (time.zoned or not 0 <= time.nanos < iso8601.NANOS_PER_DAY):
         raise UsageError(f"{text!r:.60} is not a time of day")
     if data_type.root == "TIMESTAMP" and time.zoned and not text.endswith("Z"):
         raise UsageError(
             f"{text!r:.60} has an offset, but a TIMESTAMP has no time zone",
             hint="remove the offset",
         )
-    return HashLiteral(_check_range(time.nanos // per_key, 64, text, data_type))
+    nanos_per_unit = _NANOS_PER_MICRO if form is HashForm.MICROS else _NANOS_PER_MILLI
+    return _check_range(time.nanos // nanos_per_unit, 64, text, data_type)
 
 
 def _encode_text(text: str) -> bytes:
@@ -346,9 +358,10 @@ def _check_range(value: int, bits: int, text: str, data_type: DataType) -> int:
 
 
 def _parse_double(text: str) -> float:
-    if special := re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower()):
-        value = math.nan if special[2] == "nan" else math.inf
-        return -value if special[1] == "-" else value
+    special = _SPECIAL_FLOAT.fullmatch(text.lower())
+    if special:
+        value = math.nan if special["name"] == "nan" else math.inf
+        return -value if special["sign"] == "-" else value
     if not _FLOATING.fullmatch(text):
         raise UsageError(f"{text!r:.60} is not a number")
     value = float(text)
@@ -358,14 +371,16 @@ def _parse_double(text: str) -> float:
 
 
 def _parse_float(text: str) -> np.float32:
-    """Parse the float nearest to the decimal, as pyarrow does; a conversion through a double could
-    round twice."""
+    """Parse the float nearest to the decimal, as pyarrow does.
+
+    A conversion through a double could round twice.
+    """
     import pyarrow as pa
 
     double = _parse_double(text)
-    nearest = (
-        pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py() if math.isfinite(double) else double
-    )
-    if math.isinf(nearest) and math.isfinite(double):
+    if not math.isfinite(double):
+        return np.float32(double)
+    nearest = pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py()
+    if math.isinf(nearest):
         raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
     return np.float32(nearest)

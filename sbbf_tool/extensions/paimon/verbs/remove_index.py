@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ErrorPlace, RefusedError, UsageError
@@ -55,83 +56,103 @@ def remove_paimon_index(
     with ErrorPlace(paimon_table.path):
         for name in names:
             _ensure_exists(paimon_table, name)
-    skipped: list[SkippedFile] = []
-    fields, removed = carry_out(
-        paimon_table,
-        _plan_changes(paimon_table, names, unreadable, skipped),
-        skipped,
-        dry_run=dry_run,
+    removing = _Removing(paimon_table, names, unreadable)
+    snapshot_after, removed_indexes, missing = carry_out(
+        paimon_table, removing.plan_changes(), dry_run=dry_run
     )
-    notes = _build_notes(paimon_table.schema, names) if not unreadable else ()
-    return RemoveIndexReport(**fields, removed_indexes=removed, notes=notes)
+    return RemoveIndexReport(
+        table=paimon_table.path,
+        dry_run=dry_run,
+        snapshot_before=paimon_table.snapshot_id,
+        snapshot_after=snapshot_after,
+        skipped=(*removing.skipped, *missing),
+        notes=() if unreadable else _build_notes(paimon_table.schema, names),
+        removed_indexes=removed_indexes,
+    )
 
 
 def _ensure_exists(table: PaimonTable, name: str) -> None:
-    """Raise UsageError if neither the table nor the schema of one of its data files has the
-    column."""
+    """Raise UsageError if neither the table nor the schema of a data file has the column."""
     try:
         resolve_column(table.schema, name)
     except UsageError:
         column = parse_indexed_column(name).column
-        schema_ids = {live.file.schema_id: live.file for live in table.live_files}
-        if not any(table.schema_of(file).field(column) for file in schema_ids.values()):
+        file_by_schema = {live.file.schema_id: live.file for live in table.live_files}
+        if not any(table.schema_of(file).field(column) for file in file_by_schema.values()):
             raise
 
 
-def _plan_changes(
-    table: PaimonTable, names: Collection[str], unreadable: bool, skipped: list[SkippedFile]
-) -> Iterator[tuple[IndexChange, RemovedIndex]]:
-    """Yield the change of each data file that loses an index, and what it loses. The other files
-    are appended to `skipped`."""
-    placement = Placement(table)
-    for live in table.live_files:
-        index, name = find_index(table.files, live), live.file.name
-        columns: tuple[str, ...] = ()
+@dataclass
+class _Removing:
+    """The removal of indexes from the data files of a table, and the files that are skipped."""
+
+    table: PaimonTable
+    names: Collection[str]
+    """Current names of the columns; empty for all."""
+    unreadable: bool
+    """Whether unreadable indexes are removed, and no others."""
+    skipped: list[SkippedFile] = field(default_factory=list)
+
+    def plan_changes(self) -> Iterator[tuple[IndexChange, RemovedIndex]]:
+        """Yield the change of each data file that loses an index, and what it loses."""
+        placement = Placement(self.table)
+        for live in self.table.live_files:
+            index = find_index(self.table.files, live)
+            if index.container is not None:
+                planned = self._remove_filters(live, index.container, placement)
+                if planned is not None:
+                    yield planned
+            elif index.is_damaged and self.unreadable:
+                change = IndexChange(live.entry, None, None)
+                yield change, RemovedIndex(live.file.name, (), *change.place)
+            elif index.place != NONE:
+                reason = f"its index cannot be used: {index.problem}"
+                if index.is_damaged:
+                    reason += "; removing unreadable indexes removes it"
+                self.skipped.append(SkippedFile(live.file.name, reason, is_unreadable=True))
+
+    def _remove_filters(
+        self, live: IndexedFile, container: Container, placement: Placement
+    ) -> tuple[IndexChange, RemovedIndex] | None:
+        """Plan the removal of filters from a container that can be read; None if all stay."""
+        columns = self._find_columns(live, container)
+        if not columns:
+            return None
         change = IndexChange(live.entry, None, None)
-        if index.container is not None:
-            columns = () if unreadable else _find_columns(table, live, index.container, names)
-            bodies = {
-                column: {
-                    kind: body
-                    for kind, body in kinds.items()
-                    if kind != KIND or column not in columns
-                }
-                for column, kinds in index.container.bodies.items()
-            }
-            remaining = {column: kinds for column, kinds in bodies.items() if kinds}
+        remaining = _without_filters(container, columns)
+        if remaining:
             try:
-                change = (
-                    placement.put(live, build_verified(remaining))
-                    if columns and remaining
-                    else change
-                )
+                change = placement.put(live, build_verified(remaining))
             except RefusedError as error:
-                skipped.append(SkippedFile(name, error.message))
-                continue
-        elif index.place != NONE and not (unreadable and index.is_damaged):
-            reason = f"its index cannot be used: {index.problem}"
-            reason += "; removing unreadable indexes removes it" if index.is_damaged else ""
-            skipped.append(SkippedFile(name, reason, is_unreadable=True))
-            continue
-        if columns or index.is_damaged:
-            yield change, RemovedIndex(name, columns, *change.place)
+                self.skipped.append(SkippedFile(live.file.name, error.message))
+                return None
+        return change, RemovedIndex(live.file.name, columns, *change.place)
+
+    def _find_columns(self, live: IndexedFile, container: Container) -> tuple[str, ...]:
+        """Return the columns, by their names in a container, whose filters are to be removed."""
+        if self.unreadable:
+            return ()
+        schema = self.table.schema_of(live.file)
+        columns = []
+        for column, kinds in container.indexes.items():
+            if KIND in kinds:
+                name = current_name(schema, self.table.schema, parse_indexed_column(column))
+                if not self.names or (column if name is None else name) in self.names:
+                    columns.append(column)
+        return tuple(columns)
 
 
-def _find_columns(
-    table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]
-) -> tuple[str, ...]:
-    """Return the columns of a container, by their names in it, whose Bloom filters are to be
-    removed."""
-    schema = table.schema_of(live.file)
-    return tuple(
-        column
-        for column, kinds in container.indexes.items()
-        if KIND in kinds
-        and (
-            not names
-            or (current_name(schema, table.schema, parse_indexed_column(column)) or column) in names
-        )
-    )
+def _without_filters(
+    container: Container, columns: Collection[str]
+) -> dict[str, dict[str, bytes | None]]:
+    """Return the bytes of the indexes that remain without the Bloom filters of these columns."""
+    remaining: dict[str, dict[str, bytes | None]] = {}
+    for column, kinds in container.bodies.items():
+        if column in columns:
+            del kinds[KIND]
+        if kinds:
+            remaining[column] = kinds
+    return remaining
 
 
 def _build_notes(schema: TableSchema, names: Collection[str]) -> tuple[str, ...]:

@@ -6,36 +6,37 @@ All k bits are checked, so that a filter that passes is safe for readers that ch
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.extensions.paimon.bloom64_spec import to_int64
-from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.fast_hash import (
     HashBatch,
     Hashes,
     HashForm,
     Keys,
+    Longs,
     hash_bytes,
     hash_keys,
     hash_longs,
     key_of,
 )
-from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file
-from sbbf_tool.extensions.paimon.index_container import Container, parse_container
+from sbbf_tool.extensions.paimon.file_in_table import find_table_around
+from sbbf_tool.extensions.paimon.files import FileIO, is_listed, parse_file
+from sbbf_tool.extensions.paimon.index_container import Container, IndexEntry, parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn, VerifiedFile
 from sbbf_tool.extensions.paimon.table import (
-    NONE,
+    FILE,
     FileIndex,
     IndexedFile,
     PaimonTable,
     find_index,
-    find_table_around,
     open_table,
 )
 from sbbf_tool.extensions.paimon.table_schema import (
@@ -55,7 +56,7 @@ _LEAST_VALUES = 4
 """Distinct values without which no cause is given."""
 _CHANCE = 1e-6
 """The probability of a wrong cause that is accepted."""
-_UNITS = {
+_FINER = {
     HashForm.DATE: (86_400, 86_400_000, 86_400_000_000),
     HashForm.TIME: (1_000, 1_000_000),
     HashForm.MILLIS: (1_000, 1_000_000),
@@ -63,86 +64,78 @@ _UNITS = {
 }
 """The factors from the unit of Paimon's key to finer units."""
 _COARSER = {HashForm.MILLIS: (1_000,), HashForm.MICROS: (1_000, 1_000_000)}
-_MASK = (1 << 64) - 1
+"""The factors from coarser units to the unit of Paimon's key."""
+_LOW_32 = (1 << 32) - 1
 
 
 def find_cause(bloom: BloomFilter64, keys: Keys, data_type: DataType) -> str | None:
-    """Return how the filter holds the excluded values with these keys, in words; None if that is
-    unknown."""
-    hashes = hash_keys(keys)
-    reverse = BloomFilter64(
-        np.packbits(np.unpackbits(bloom.bits, bitorder="little"), bitorder="big"), bloom.k
-    )
-    swap: Hashes = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
-    candidates = [
-        ("the bits of each byte are in reverse order", reverse, hashes),
-        ("the two halves of each hash are swapped", bloom, swap),
-    ]
-    encodings = (
-        _hash_texts(keys)
-        if isinstance(keys, list)
-        else _hash_longs(keys.tolist(), key_of(data_type))
-    )
-    candidates += [
-        (f"the values were hashed as {how}", bloom, encoding) for how, encoding in encodings
-    ]
-    for cause, candidate, repeated_hashes in candidates:
-        other_hashes = deduplicate(repeated_hashes)
-        is_certain = (
-            len(other_hashes) >= _LEAST_VALUES
-            and candidate.estimate_fpp() ** len(other_hashes) < _CHANCE
-        )
-        if is_certain and candidate.contains(other_hashes).all():
+    """Return how the filter holds the excluded values with these keys, in words.
+
+    Return None if that is unknown.
+    """
+    for cause, candidate, repeated_hashes in _list_causes(bloom, keys, data_type):
+        hashes = deduplicate(repeated_hashes)
+        if len(hashes) < _LEAST_VALUES:
+            continue
+        chance = candidate.estimate_fpp() ** len(hashes)
+        if chance < _CHANCE and candidate.contains(hashes).all():
             return cause
     return None
 
 
+def _list_causes(
+    bloom: BloomFilter64, keys: Keys, data_type: DataType
+) -> Iterator[tuple[str, BloomFilter64, Hashes]]:
+    """Yield causes in words, each with the filter and the hashes that would then be right."""
+    hashes = hash_keys(keys)
+    bits = np.unpackbits(bloom.bits, bitorder="little")
+    reverse = BloomFilter64(np.packbits(bits, bitorder="big"), bloom.k)
+    yield "the bits of each byte are in reverse order", reverse, hashes
+    swap: Hashes = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
+    yield "the two halves of each hash are swapped", bloom, swap
+    if isinstance(keys, list):
+        encodings = _hash_texts(keys)
+    else:
+        encodings = _hash_longs(keys.tolist(), key_of(data_type))
+    for encoding, other_hashes in encodings:
+        yield f"the values were hashed as {encoding}", bloom, other_hashes
+
+
 def _hash_texts(texts: Sequence[bytes]) -> Iterator[tuple[str, Hashes]]:
-    yield (
-        "bytes after their length",
-        hash_bytes(len(text).to_bytes(4, "little") + text for text in texts),
-    )
-    yield (
-        "UTF-16",
-        hash_bytes(text.decode("utf-8", "replace").encode("utf-16-le") for text in texts),
-    )
+    """Yield other encodings of texts than Paimon's, with the hashes in each."""
+    prefixed = [len(text).to_bytes(4, "little") + text for text in texts]
+    yield "bytes after their length", hash_bytes(prefixed)
+    utf16 = [text.decode("utf-8", "replace").encode("utf-16-le") for text in texts]
+    yield "UTF-16", hash_bytes(utf16)
 
 
 def _hash_longs(keys: Sequence[int], kind: HashForm | None) -> Iterator[tuple[str, Hashes]]:
-    def wang(convert: Callable[[int], int]) -> Hashes:
-        return hash_longs(np.array([to_int64(convert(key)) for key in keys], np.int64))
+    """Yield other encodings of numbers than Paimon's, with the hashes in each."""
+    yield "their decimal text", hash_bytes([str(key).encode() for key in keys])
+    yield "bytes with XXH64, as in Parquet, 8 bytes each", _hash_fixed(keys, 8, "little")
+    yield "bytes with XXH64, as in Parquet, 4 bytes each", _hash_fixed(keys, 4, "little")
+    yield "bytes with XXH64, 8 bytes each, highest first", _hash_fixed(keys, 8, "big")
+    yield "bytes with XXH64, 4 bytes each, highest first", _hash_fixed(keys, 4, "big")
+    yield "unsigned numbers of 32 bits", _hash_wrapped([key & _LOW_32 for key in keys])
+    if kind is None:
+        return
+    for factor in _FINER.get(kind, ()):
+        finer = _hash_wrapped([key * factor for key in keys])
+        yield f"numbers of a unit {factor:,} times finer than Paimon's", finer
+    for factor in _COARSER.get(kind, ()):
+        coarser = _hash_wrapped([key // factor for key in keys])
+        yield f"numbers of a unit {factor:,} times coarser than Paimon's", coarser
 
-    def xxh64(convert: Callable[[int], bytes]) -> Hashes:
-        return hash_bytes(map(convert, keys))
 
-    yield "their decimal text", xxh64(lambda key: str(key).encode())
-    yield (
-        "bytes with XXH64, as in Parquet, 8 bytes each",
-        xxh64(lambda key: (key & _MASK).to_bytes(8, "little")),
-    )
-    yield (
-        "bytes with XXH64, as in Parquet, 4 bytes each",
-        xxh64(lambda key: (key & 0xFFFF_FFFF).to_bytes(4, "little")),
-    )
-    yield (
-        "bytes with XXH64, 8 bytes each, highest first",
-        xxh64(lambda key: (key & _MASK).to_bytes(8, "big")),
-    )
-    yield (
-        "bytes with XXH64, 4 bytes each, highest first",
-        xxh64(lambda key: (key & 0xFFFF_FFFF).to_bytes(4, "big")),
-    )
-    yield "unsigned numbers of 32 bits", wang(lambda key: key & 0xFFFF_FFFF)
-    for factor in _UNITS.get(kind, ()) if kind is not None else ():
-        yield (
-            f"numbers of a unit {factor:,} times finer than Paimon's",
-            wang(lambda key, factor=factor: key * factor),
-        )  # type: ignore[misc]
-    for factor in _COARSER.get(kind, ()) if kind is not None else ():
-        yield (
-            f"numbers of a unit {factor:,} times coarser than Paimon's",
-            wang(lambda key, factor=factor: key // factor),
-        )  # type: ignore[misc]
+def _hash_fixed(keys: Sequence[int], size: int, order: Literal["little", "big"]) -> Hashes:
+    """Compute XXH64 of the low `size` bytes of each key."""
+    mask = (1 << 8 * size) - 1
+    return hash_bytes([(key & mask).to_bytes(size, order) for key in keys])
+
+
+def _hash_wrapped(keys: Iterable[int]) -> Hashes:
+    """Compute Paimon's hash of the low 64 bits of each key."""
+    return hash_longs(np.array([to_int64(key) for key in keys], np.int64))
 
 
 _EXAMPLES = 5
@@ -153,9 +146,7 @@ def verify_index(
 ) -> VerifiedFile:
     """Verify the index of a data file of a table."""
     if index.container is None:
-        return VerifiedFile(
-            live.file.name, index.place, (), index.problem if index.place != NONE else None
-        )
+        return VerifiedFile(live.file.name, index.place, (), index.problem)
     if live.outside is not None:
         return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
@@ -175,20 +166,21 @@ def verify_container(
     schema: TableSchema | None,
     max_page_bytes: MaxPageBytes = None,
 ) -> tuple[VerifiedColumn, ...]:
-    """Verify every filter of a container against the bytes of a data file; the file name determines
-    the format, `schema` the types.
+    """Verify every filter of a container against the bytes of a data file.
 
-    A column that cannot be verified has a `problem`; if the data file cannot be read, all columns
-    have one.
+    The file name determines the format, and `schema` the types. A column that cannot be verified
+    has a `problem`; if the data file cannot be read, all columns have one.
     """
-    columns = [
-        column
-        for column, kinds in container.indexes.items()
-        if KIND in kinds or any(entry.empty for entry in kinds.values())
-    ]
-    return tuple(
-        _verify_column(container, column, data, name, schema, max_page_bytes) for column in columns
-    )
+    columns = []
+    for column, kinds in container.indexes.items():
+        if KIND in kinds or _is_empty(kinds):
+            columns.append(_verify_column(container, column, data, name, schema, max_page_bytes))
+    return tuple(columns)
+
+
+def _is_empty(kinds: Mapping[str, IndexEntry]) -> bool:
+    """Return whether one of the indexes of a column is EMPTY."""
+    return any(entry.empty for entry in kinds.values())
 
 
 def _verify_column(
@@ -199,9 +191,12 @@ def _verify_column(
     schema: TableSchema | None,
     max_page_bytes: MaxPageBytes,
 ) -> VerifiedColumn:
+    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow
+
     indexed = parse_indexed_column(column)
+    types = {indexed: indexed_type(schema, indexed)}
     try:
-        source = hash_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes)
+        source = hash_columns(data, name, types, max_page_bytes)
         tally = _ValueCounts(_read_filter(container, column))
         for batch in source.batches:
             tally.add(batch[indexed])
@@ -213,7 +208,7 @@ def _verify_column(
 def _read_filter(container: Container, column: str) -> BloomFilter64 | None:
     """Return the filter of a column; None for an EMPTY index."""
     kinds = container.indexes[column]
-    if any(entry.empty for entry in kinds.values()):
+    if _is_empty(kinds):
         return None
     bloom = parse_bloom64(container.body_of(kinds[KIND]))
     if bloom.k > MAX_PROBES:
@@ -226,7 +221,9 @@ class _ValueCounts:
 
     def __init__(self, bloom: BloomFilter64 | None) -> None:
         self.bloom = bloom
-        self.rows = self.nulls = self.false_negatives = 0
+        self.rows = 0
+        self.nulls = 0
+        self.false_negatives = 0
         self.examples: list[str] = []
         self._sample: list[Keys] = []
         """Keys of some false negatives."""
@@ -234,41 +231,42 @@ class _ValueCounts:
     def add(self, part: HashBatch) -> None:
         self.rows += part.rows
         self.nulls += part.nulls
-        missing = (
-            (~self.bloom.contains(part.hashes)).nonzero()[0]
-            if self.bloom
-            else range(len(part.hashes))
-        )
+        if self.bloom is None:
+            missing = np.arange(len(part.hashes))
+        else:
+            missing = (~self.bloom.contains(part.hashes)).nonzero()[0]
         if len(missing) and self.false_negatives < SAMPLE:
-            sample = [int(at) for at in missing[: SAMPLE - self.false_negatives]]
-            self._sample.append(
-                [part.keys[at] for at in sample]
-                if isinstance(part.keys, list)
-                else part.keys[sample]
-            )
+            sample = missing[: SAMPLE - self.false_negatives]
+            self._sample.append(_take_keys(part.keys, sample))
+        for at in missing[: _EXAMPLES - len(self.examples)]:
+            self.examples.append(_format_value(part.values[int(at)]))
         self.false_negatives += len(missing)
-        self.examples += (
-            _format_value(part.values[int(at)]) for at in missing[: _EXAMPLES - len(self.examples)]
-        )
 
     def build_result(self, column: str, data_type: DataType) -> VerifiedColumn:
-        cause = (
-            find_cause(self.bloom, _join(self._sample), data_type)
-            if self.bloom is not None and self._sample
-            else None
-        )
+        cause = None
+        if self.bloom is not None and self._sample:
+            cause = find_cause(self.bloom, _join_keys(self._sample), data_type)
         return VerifiedColumn(
             column, self.rows, self.nulls, self.false_negatives, tuple(self.examples), cause=cause
         )
 
 
-def _join(keys: list[Keys]) -> Keys:
-    texts = [each for each in keys if isinstance(each, list)]
-    return (
-        [text for each in texts for text in each]
-        if texts
-        else np.concatenate([each for each in keys if not isinstance(each, list)])
-    )
+def _take_keys(keys: Keys, positions: NDArray[np.int64]) -> Keys:
+    if isinstance(keys, list):
+        return [keys[at] for at in positions]
+    return keys[positions]
+
+
+def _join_keys(parts: Iterable[Keys]) -> Keys:
+    """Join parts, which are all bytes or all integers."""
+    texts: list[bytes] = []
+    arrays: list[Longs] = []
+    for part in parts:
+        if isinstance(part, list):
+            texts += part
+        else:
+            arrays.append(part)
+    return np.concatenate(arrays) if arrays else texts
 
 
 def _format_value(value: Any) -> str:
@@ -302,31 +300,30 @@ def verify_paimon(
     data file cannot be read; RefusedError if the header of a Parquet page in that data file states
     more than `max_page_bytes` uncompressed bytes.
     """
-    path, files = os.fsdecode(target), files or LocalFolders()
+    path = os.fsdecode(target)
+    files = files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:
         table = open_table(
             files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside
         )
-        verified = (
-            verify_index(table, live, find_index(table.files, live), max_page_bytes)
-            for live in table.live_files
-        )
+        verified = []
+        for live in table.live_files:
+            index = find_index(table.files, live)
+            verified.append(verify_index(table, live, index, max_page_bytes))
         return PaimonVerifyReport(table.path, tuple(verified))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
     data_path = data_file_of(path) if data_file is None else os.fsdecode(data_file)
-    name = os.path.basename(data_path)
-    if data_file is None and name not in list_names(files, os.path.dirname(data_path) or "."):
+    if data_file is None and not is_listed(files, data_path):
         raise UsageError(
-            f"its data file {name} does not exist beside it", file=path, hint="name the data file"
+            f"its data file {os.path.basename(data_path)} does not exist beside it",
+            file=path,
+            hint="name the data file",
         )
     container = parse_file(files, path, parse_container)
     table_and_file = find_table_around(files, data_path)
-    schema = (
-        table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
-    )
+    schema = table_and_file.schema if table_and_file is not None else None
     with ErrorPlace(data_path):
-        columns = verify_container(
-            container, read_metadata(files, data_path), data_path, schema, max_page_bytes
-        )
-    return PaimonVerifyReport(path, (VerifiedFile(data_path, "file", columns),))
+        data = read_metadata(files, data_path)
+        columns = verify_container(container, data, data_path, schema, max_page_bytes)
+    return PaimonVerifyReport(path, (VerifiedFile(data_path, FILE, columns),))
