@@ -45,19 +45,23 @@ _META: Schema = {"type": "map", "values": "bytes"}
 
 
 class AvroHeader(Frozen):
-    """Header of a file: its schema, as text and parsed, the codec of its blocks, the offset of the
-    first block, and its other metadata."""
+    """Header of a file: its schema, the codec of its blocks, and where these begin."""
 
     schema_text: str
     schema: Schema
+    """The schema, parsed."""
     codec: str
     sync: bytes
     blocks_at: int
+    """Offset of the first block."""
     metadata: Mapping[str, bytes] = field(factory=dict)
+    """The metadata of the file other than schema and codec."""
 
     def renew(self, **changes: Any) -> AvroHeader:
-        """Return the header of a new file: with a sync marker of its own, a codec that can be
-        written, and these changes."""
+        """Return the header of a new file, with a new sync marker and a codec that can be written.
+
+        `changes` are the fields with other values.
+        """
         codec = self.codec if self.codec in WRITABLE_CODECS else "deflate"
         return replace(self, codec=codec, sync=os.urandom(_SYNC), **changes)
 
@@ -79,53 +83,56 @@ def parse_header(data: bytes) -> AvroHeader:
         codec = meta.get("avro.codec", b"null").decode()
     except (KeyError, UnicodeDecodeError):
         raise UnreadableError("the Avro file has no readable schema", place="offset 4") from None
-    metadata = {
-        key: value for key, value in meta.items() if key not in ("avro.schema", "avro.codec")
-    }
-    return AvroHeader(text, parse_schema(text), codec, sync, stream.tell() + _SYNC, metadata)
+    metadata = {name: meta[name] for name in meta if name not in ("avro.schema", "avro.codec")}
+    blocks_at = stream.tell() + _SYNC
+    return AvroHeader(text, parse_schema(text), codec, sync, blocks_at, metadata)
 
 
 def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
-    """Yield the values of a file; with `raw_strings` a string may hold any bytes: see
-    `Encoding.read`.
+    """Yield the values of a file; with `raw_strings` a string may hold any bytes.
 
-    Raises UnreadableError, with the block's offset, if the bytes contradict the format or the codec
-    is not an Avro codec.
+    See `Encoding.read`. Raises UnreadableError, with the block's offset, if the bytes contradict
+    the format or the codec is not an Avro codec.
     """
-    encoding, number = Encoding(header.schema), Encoding("long")
-    outer = BytesIO(data)
-    outer.seek(header.blocks_at)
-    while (start := outer.tell()) < len(data):
+    encoding = Encoding(header.schema)
+    number = Encoding("long")
+    stream = BytesIO(data)
+    stream.seek(header.blocks_at)
+    while (start := stream.tell()) < len(data):
         try:
-            count, size = number.read(outer), number.read(outer)
-            at = outer.tell()
-            if not 0 <= size <= len(data) - at - _SYNC:
-                raise UnreadableError(
-                    f"the block states {size} bytes, but {len(data) - at} remain in the file"
-                )
-            block = unpack(outer.read(size), header.codec)
-            if outer.read(_SYNC) != header.sync:
-                raise UnreadableError("the block does not end with the sync marker")
+            count = number.read(stream)
+            block = _read_block(stream, number.read(stream), len(data), header)
             if not 0 <= count <= len(block):
                 raise UnreadableError(
                     f"the block states {count} values, but has {len(block)} bytes"
                 )
-            inner = open_values(block)
+            values = open_values(block)
             for _ in range(count):
-                yield encoding.read(inner, raw_strings=raw_strings)
-            if inner.tell() != len(block):
+                yield encoding.read(values, raw_strings=raw_strings)
+            if values.tell() != len(block):
                 raise UnreadableError(
-                    f"{len(block) - inner.tell()} bytes remain after the last value"
+                    f"{len(block) - values.tell()} bytes remain after the last value"
                 )
         except UnreadableError as error:
             raise UnreadableError(error.message, place=f"block at offset {start}") from None
 
 
-def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: bool = True) -> bytes:
-    """Build a file of these values with the schema (its text unchanged), codec (of
-    WRITABLE_CODECS), metadata and sync marker of a header.
+def _read_block(stream: BytesIO, size: int, end: int, header: AvroHeader) -> bytes:
+    """Read the block of `size` bytes that begins here, and its sync marker; return it unpacked."""
+    remaining = end - stream.tell()
+    if not 0 <= size <= remaining - _SYNC:
+        raise UnreadableError(f"the block states {size} bytes, but {remaining} remain in the file")
+    block = unpack(stream.read(size), header.codec)
+    if stream.read(_SYNC) != header.sync:
+        raise UnreadableError("the block does not end with the sync marker")
+    return block
 
-    Raises UsageError for a value that does not fit the schema; see `Encoding.build`.
+
+def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: bool = True) -> bytes:
+    """Build a file of these values with the schema, codec, metadata and sync marker of a header.
+
+    The text of the schema is unchanged, and the codec is one of WRITABLE_CODECS. Raises UsageError
+    for a value that does not fit the schema; see `Encoding.build`.
     """
     meta = {
         **header.metadata,
@@ -137,11 +144,13 @@ def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: boo
     datums: list[bytes] = []
     size = 0
     for value in values:
-        datums.append(encoding.build(value, validate_first=validate_first))
-        size += len(datums[-1])
+        datum = encoding.build(value, validate_first=validate_first)
+        datums.append(datum)
+        size += len(datum)
         if size >= _BLOCK:
             parts.append(_build_block(datums, header))
-            datums, size = [], 0
+            datums = []
+            size = 0
     if datums:
         parts.append(_build_block(datums, header))
     return b"".join(parts)
@@ -169,8 +178,10 @@ def pack(block: bytes, codec: str) -> bytes:
 
 
 def unpack(block: bytes, codec: str) -> bytes:
-    """Decompress the bytes of a block. Raises UnreadableError when they are corrupt, or unpack to
-    more than MAX_BLOCK bytes."""
+    """Decompress the bytes of a block.
+
+    Raises UnreadableError when they are corrupt, or unpack to more than MAX_BLOCK bytes.
+    """
     if codec == "null":
         return block
     try:
@@ -210,16 +221,20 @@ def _unzstd(block: bytes) -> bytes:
 
 
 def _unsnap(block: bytes) -> bytes:
-    """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the
-    unpacked bytes."""
+    """Decompress raw snappy, before which is its unpacked size, and after it a CRC-32 of these
+    bytes."""
     import pyarrow as pa
 
-    size = read_varint(block, 0)[0] if len(block) >= 5 else 0
+    size = 0
+    if len(block) >= 5:
+        size, _ = read_varint(block, 0)
     if size > MAX_BLOCK or len(block) < 5:
         raise UnreadableError(
             f"the snappy block has {len(block)} bytes and states {size} decompressed bytes"
         )
-    unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
-    if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
+    packed = block[:-4]
+    checksum = int.from_bytes(block[-4:], "big")
+    unpacked: bytes = pa.Codec("snappy").decompress(packed, size, asbytes=True)
+    if zlib.crc32(unpacked) != checksum:
         raise UnreadableError("the checksum of the snappy block does not match")
     return unpacked

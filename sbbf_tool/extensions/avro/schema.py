@@ -53,34 +53,39 @@ def parse_schema(text: str) -> Schema:
 
 
 def fields_of(schema: Schema) -> dict[str, Schema]:
-    """Return the fields of a file's record, in order; Java wraps the record in a union with null.
-    Raises UnreadableError without one."""
-    for branch in schema if isinstance(schema, list) else (schema,):
+    """Return the fields of a file's record, in order.
+
+    Java wraps the record in a union with null. Raises UnreadableError without a record.
+    """
+    branches = schema if isinstance(schema, list) else [schema]
+    for branch in branches:
         if isinstance(branch, dict) and branch["type"] == "record":
             return {field["name"]: field["type"] for field in branch["fields"]}
     raise UnreadableError("the values of the Avro file are not records")
 
 
 def without_null(schema: Schema) -> Schema:
-    """Return the non-null branch of a union of null and one type; return any other schema
-    unchanged."""
-    branches: list[Schema] = (
-        [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
-    )
+    """Return the other branch of a union of null and one type; any other schema unchanged."""
+    if not isinstance(schema, list):
+        return schema
+    branches: list[Schema] = [branch for branch in schema if branch != "null"]
     return branches[0] if len(branches) == 1 else schema
 
 
 def kind_of(schema: Schema) -> str:
-    """Return the name of the type of a schema: a primitive type, fixed, enum, array, map, record or
-    union."""
+    """Return the name of a type: a primitive one, fixed, enum, array, map, record or union."""
     if isinstance(schema, list):
         return "union"
-    return schema if isinstance(schema, str) else str(schema["type"])
+    if isinstance(schema, str):
+        return schema
+    return str(schema["type"])
 
 
 def logical_of(schema: Schema) -> str:
     """Return the `logicalType` of a primitive type; empty if there is none."""
-    return str(schema.get("logical", "")) if isinstance(schema, dict) else ""
+    if isinstance(schema, dict):
+        return str(schema.get("logical", ""))
+    return ""
 
 
 def _takes_bytes(schema: Schema) -> bool:
@@ -88,7 +93,8 @@ def _takes_bytes(schema: Schema) -> bool:
     kind = kind_of(schema)
     if kind == "record":
         return any(map(_takes_bytes, fields_of(schema).values()))
-    return kind != "null" and not (isinstance(schema, dict) and schema.get("size") == 0)
+    is_empty_fixed = isinstance(schema, dict) and schema.get("size") == 0
+    return kind != "null" and not is_empty_fixed
 
 
 class _SchemaParser:
@@ -115,10 +121,8 @@ class _SchemaParser:
                     raise UnreadableError("the Avro schema has an array whose items take no bytes")
                 return {"type": "array", "items": items}
             case {"type": "map"}:
-                return {
-                    "type": "map",
-                    "values": self.parse(tree.get("values"), namespace, depth + 1),
-                }
+                values = self.parse(tree.get("values"), namespace, depth + 1)
+                return {"type": "map", "values": values}
             case {"type": "record" | "error" | "fixed" | "enum"}:
                 return self._named_type(tree, namespace, depth)
             case {"type": str(kind), "logicalType": str(logical)} if kind in PRIMITIVES:
@@ -141,50 +145,68 @@ class _SchemaParser:
         raise _unknown_type(name)
 
     def _named_type(self, tree: Mapping[str, Any], enclosing: str, depth: int) -> Schema:
-        kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
+        kind = tree["type"]
+        name = tree.get("name")
         if not isinstance(name, str):
             raise UnreadableError(f"a type of kind {kind} in the Avro schema has no name")
-        namespace = (
-            name.rpartition(".")[0]
-            if "." in name
-            else namespace_text
-            if isinstance(namespace_text, str)
-            else enclosing
-        )
+        namespace = enclosing
+        if "." in name:
+            namespace = name.rpartition(".")[0]
+        elif isinstance(tree.get("namespace"), str):
+            namespace = tree["namespace"]
         full_name = _full_name(name, namespace)
         self.types[full_name] = None
-        schema = {"name": f"{kind}{self.nodes}", **self._body(kind, tree, namespace, depth)}
+        schema = {"name": f"{kind}{self.nodes}"}
+        match kind:
+            case "fixed":
+                schema |= _parse_fixed(tree)
+            case "enum":
+                symbols = _list_of(tree, "symbols")
+                schema |= {"type": "enum", "symbols": [str(symbol) for symbol in symbols]}
+            case _:
+                schema |= {"type": "record", "fields": self._fields(tree, namespace, depth)}
         self.types[full_name] = tree, enclosing
         return schema
 
-    def _body(
-        self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int
-    ) -> dict[str, Any]:
-        if kind == "fixed":
-            size = tree.get("size")
-            if not isinstance(size, int) or size < 0:
-                raise UnreadableError(f"the Avro schema has a fixed type of size {size!r:.40}")
-            return {"type": "fixed", "size": size}
-        member = "symbols" if kind == "enum" else "fields"
-        parts = tree.get(member)
-        if not isinstance(parts, list):
-            raise UnreadableError(f"the Avro {kind} has no list of {member}")
-        if kind == "enum":
-            return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
-        names = [part.get("name") if isinstance(part, dict) else None for part in parts]
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise UnreadableError(
-                "the Avro schema has a field without a name, or two fields of one name"
-            )
-        fields = [
-            {"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)}
-            for part in parts
-        ]
-        return {"type": "record", "fields": fields}
+    def _fields(
+        self, tree: Mapping[str, Any], namespace: str, depth: int
+    ) -> list[dict[str, Schema]]:
+        """Parse the fields of a record. Raises UnreadableError unless each has a unique name."""
+        declarations = _list_of(tree, "fields")
+        names: set[str] = set()
+        for declaration in declarations:
+            name = declaration.get("name") if isinstance(declaration, dict) else None
+            if not isinstance(name, str) or name in names:
+                raise UnreadableError(
+                    "the Avro schema has a field without a name, or two fields of one name"
+                )
+            names.add(name)
+        fields = []
+        for declaration in declarations:
+            schema = self.parse(declaration.get("type"), namespace, depth + 1)
+            fields.append({"name": declaration["name"], "type": schema})
+        return fields
+
+
+def _parse_fixed(tree: Mapping[str, Any]) -> dict[str, Any]:
+    size = tree.get("size")
+    if not isinstance(size, int) or size < 0:
+        raise UnreadableError(f"the Avro schema has a fixed type of size {size!r:.40}")
+    return {"type": "fixed", "size": size}
+
+
+def _list_of(tree: Mapping[str, Any], member: str) -> list[Any]:
+    """Return the symbols of an enum or the fields of a record, as declared."""
+    members = tree.get(member)
+    if not isinstance(members, list):
+        raise UnreadableError(f"the Avro {tree['type']} has no list of {member}")
+    return members
 
 
 def _full_name(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
+    if "." in name or not namespace:
+        return name
+    return f"{namespace}.{name}"
 
 
 def _unknown_type(name: Any) -> UnreadableError:
@@ -202,12 +224,10 @@ class Encoding:
         try:
             import fastavro
         except ImportError:
-            message = (
-                "manifests of Iceberg and Paimon are Avro files, and the package "
-                "fastavro is not installed"
-            )
             raise UsageError(
-                message, hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'"
+                "manifests of Iceberg and Paimon are Avro files, and the package fastavro is not "
+                "installed",
+                hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'",
             ) from None
 
         # A record is encoded as its fields, so this one adds no bytes and turns any schema into a
@@ -228,12 +248,10 @@ class Encoding:
 
         if isinstance(stream, _LimitedStream):
             stream.remaining_reads = MAX_ITEMS
+        on_error = "surrogateescape" if raw_strings else "strict"
         try:
             value: Any = fastavro.schemaless_reader(
-                stream,
-                self._schema,
-                None,
-                handle_unicode_errors="surrogateescape" if raw_strings else "strict",
+                stream, self._schema, None, handle_unicode_errors=on_error
             )
         except (MemoryError, ImportError):
             raise
@@ -250,17 +268,18 @@ class Encoding:
         return value["value"]
 
     def build(self, value: Any, *, validate_first: bool = True) -> bytes:
-        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or
-        a record has excess fields.
+        """Build the bytes of a value.
 
         Validation takes most of the time. Without it, a float may be truncated to an integer;
         values that were read need none. The value of a union may be a pair of the type's name and
-        the value, which saves the search for the branch; only without validation.
+        the value, which saves the search for the branch; only without validation. Raises UsageError
+        when the value does not fit the schema, or a record has excess fields.
         """
         import fastavro
         from fastavro.validation import validate
 
-        stream, record = BytesIO(), {"value": value}
+        stream = BytesIO()
+        record = {"value": value}
         try:
             # Both checks are needed: the writer alone would truncate a float to an integer, and
             # only the writer detects an excess field.
@@ -290,7 +309,9 @@ class _LimitedStream(BytesIO):
 
 def open_values(block: bytes) -> BytesIO:
     """Open the stream from which the values of a block are read."""
-    return BytesIO(block) if len(block) <= MAX_ITEMS else _LimitedStream(block)
+    if len(block) <= MAX_ITEMS:
+        return BytesIO(block)
+    return _LimitedStream(block)
 
 
 def _locate(stream: BytesIO) -> str:
@@ -300,9 +321,9 @@ def _locate(stream: BytesIO) -> str:
 def _explain(error: Exception) -> str:
     if isinstance(error, EOFError):
         return ": a value is longer than the bytes that remain, or has a negative length"
-    return (
-        ": an index into a union or enum is out of range" if isinstance(error, IndexError) else ""
-    )
+    if isinstance(error, IndexError):
+        return ": an index into a union or enum is out of range"
+    return ""
 
 
 def _shorten(error: Exception) -> str:
