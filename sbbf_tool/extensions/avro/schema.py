@@ -156,7 +156,7 @@ class _SchemaParser:
             namespace = tree["namespace"]
         full_name = _full_name(name, namespace)
         self.types[full_name] = None
-        schema = {"name": f"{kind}{self.nodes}"}
+        schema: dict[str, Any] = {"name": f"{kind}{self.nodes}"}
         match kind:
             case "fixed":
                 schema |= _parse_fixed(tree)

@@ -3,13 +3,16 @@ existing tables.
 
 From bytes to commits; modules import only from the same line and lines above:
 
-    table_schema, fast_hash                                      types, and the hash of a value
-    bloom64 (bloom64_spec)                                       the filter
-    index_container                                              the container of the indexes of one file
-    index_options, partition, manifest                           the metadata files of a table
-    files, table                                                 from a table to its data files, and to the index that Paimon uses
-    data_file (arrow_columns)                                    values stored in data files
-    commit_plan, publish                                         a commit that adds indexes to data files
+    table_schema, fast_hash                types, and the hash of a value
+    bloom64 (bloom64_spec)                 the filter
+    index_container                        the container of the indexes of one file
+    index_options, partition, manifest     the metadata files of a table
+    files, snapshots, table                from a table to its data files, and to the index that
+                                           Paimon uses
+    file_in_table                          from a data file to its table
+    data_file (arrow_columns,              values stored in data files
+        orc_time_zones)
+    known_fields, commit_plan, publish     a commit that adds indexes to data files
 
 The verbs are in `verbs`, the commands in `commands`. No other module opens files or prints: callers
 pass the storage, as in `files`.

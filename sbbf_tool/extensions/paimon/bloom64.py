@@ -12,6 +12,7 @@ does.
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,10 @@ _CHUNK = 1 << 16
 
 
 class BloomFilter64:
-    """Bloom filter of `num_bits` bits and `k` hash functions. Inserting sets bits, so this object
-    is not frozen.
+    """Bloom filter of `num_bits` bits and `k` hash functions.
 
-    `k` is unsigned, as stored. `paimon_probes` is the number that Paimon's own reader derives from
-    it.
+    Inserting sets bits, so this object is not frozen. `k` is unsigned, as stored; `paimon_probes`
+    is the number that Paimon's own reader derives from `k`.
     """
 
     __slots__ = ("bits", "k")
@@ -58,8 +58,10 @@ class BloomFilter64:
 
     @classmethod
     def for_items(cls, items: int, fpp: float) -> BloomFilter64:
-        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError if
-        Paimon throws an exception."""
+        """Build an empty filter of exactly the size that Paimon gives it.
+
+        Raises UsageError if Paimon throws an exception.
+        """
         num_bits, k = compute_sizing(items, fpp)
         return cls(np.zeros(num_bits // 8, np.uint8), k)
 
@@ -75,8 +77,10 @@ class BloomFilter64:
         The number equals `k` below 128, is 0 for 128..255 (so that such a filter never skips a
         file), and is less than `k` above 255.
         """
-        b0, b1, b2, b3 = (byte - 256 if byte > 127 else byte for byte in self.k.to_bytes(4, "big"))
-        return max(0, to_int32((b0 << 24) + (b1 << 16) + (b2 << 8) + b3))
+        total = 0
+        for (byte,) in struct.iter_unpack("b", self.k.to_bytes(4, "big")):
+            total = (total << 8) + byte
+        return max(0, to_int32(total))
 
     def insert(self, hashes: Hashes) -> None:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
@@ -91,9 +95,13 @@ class BloomFilter64:
                 np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
-        """Return for each hash whether the filter may hold it. Checks `probes` bits (default `k`),
-        at most `MAX_PROBES`."""
-        rounds = min(self.k if probes is None else probes, MAX_PROBES)
+        """Return for each hash whether the filter may hold it.
+
+        Checks `probes` bits (default `k`), at most `MAX_PROBES`.
+        """
+        if probes is None:
+            probes = self.k
+        rounds = min(probes, MAX_PROBES)
         answers = np.ones(len(hashes), np.bool_)
         for start in range(0, len(hashes), _CHUNK):
             h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
@@ -110,9 +118,8 @@ class BloomFilter64:
 
     def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
         positions = h1 + h2 * np.int32(i)
-        positions ^= (
-            positions >> 31
-        )  # the shift gives all ones for negative numbers: the same as ~, without a branch
+        # The shift gives all ones for negative numbers: the same as ~, without a branch.
+        positions ^= positions >> 31
         positions %= np.int32(self.num_bits)
         return positions
 
@@ -123,12 +130,16 @@ class BloomFilter64:
 
     def estimate_fpp(self, probes: int | None = None) -> float:
         """Estimate the false-positive rate: the fill ratio to the power of the number of probes."""
-        return float(self.fill_ratio ** (self.k if probes is None else probes))
+        if probes is None:
+            probes = self.k
+        return float(self.fill_ratio**probes)
 
     @property
     def estimated_ndv(self) -> float | None:
-        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None if
-        it is unknown (full, or k = 0)."""
+        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill).
+
+        Return None if it is unknown: the filter is full, or k = 0.
+        """
         fill = self.fill_ratio
         if fill == 1 or not self.k:
             return None
@@ -142,16 +153,18 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 def parse_bloom64(body: bytes) -> BloomFilter64:
-    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for
-    fewer than 5 bytes."""
+    """Parse a filter from the bytes of its index, copying the bits.
+
+    Raises UnreadableError for fewer than 5 bytes.
+    """
     if len(body) < 5:
         raise UnreadableError(
             f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 "
             "for the bits"
         )
-    return BloomFilter64(
-        np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big")
-    )
+    k = int.from_bytes(body[:4], "big")
+    bits = np.frombuffer(body, np.uint8, offset=4).copy()
+    return BloomFilter64(bits, k)
 
 
 def build_bloom64(bloom: BloomFilter64) -> bytes:

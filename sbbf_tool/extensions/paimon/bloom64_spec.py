@@ -32,8 +32,10 @@ def to_int64(value: int) -> int:
 
 
 def wang_hash(key: int) -> int:
-    """Compute FastHash.getLongHash: Thomas Wang's 64-bit mix of a signed long, as an unsigned
-    number. Right shifts keep the sign."""
+    """Compute FastHash.getLongHash: Thomas Wang's 64-bit mix of a signed long.
+
+    The hash is an unsigned number. Right shifts keep the sign.
+    """
     key = to_int64(~key + (key << 21))
     key = key ^ (key >> 24)
     key = to_int64(key + (key << 3) + (key << 8))
@@ -44,8 +46,10 @@ def wang_hash(key: int) -> int:
 
 
 def positions(hash64: int, num_hash_functions: int, num_bits: int) -> Iterator[int]:
-    """Yield the bits of a hash: `h1 + i * h2` for i = 1..k in 32-bit arithmetic, inverted when
-    negative, modulo `num_bits`."""
+    """Yield the bits of a hash: `h1 + i * h2` for i = 1..k, modulo `num_bits`.
+
+    The sum is one of 32-bit arithmetic, and is inverted when it is negative.
+    """
     h1 = to_int32(hash64)
     h2 = to_int32(hash64 >> 32)
     for i in range(1, num_hash_functions + 1):
@@ -63,9 +67,10 @@ def insert(bits: bytearray, num_hash_functions: int, hash64: int) -> None:
 
 def contains(bits: bytes | bytearray, num_hash_functions: int, hash64: int) -> bool:
     """Return whether every bit of a hash is set."""
-    return all(
-        bits[p >> 3] & (1 << (p & 7)) for p in positions(hash64, num_hash_functions, len(bits) * 8)
-    )
+    for position in positions(hash64, num_hash_functions, len(bits) * 8):
+        if not bits[position >> 3] & (1 << (position & 7)):
+            return False
+    return True
 
 
 DEFAULT_ITEMS = 1_000_000
@@ -89,17 +94,23 @@ def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
         raise UsageError(f"items must fit in a 64-bit integer, not {items}")
     ln2 = math.log(2)
     raw_num_bits = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
-    num_bits = to_int32(
-        raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8))
-    )  # a multiple of 8 grows by 8, as in Paimon
+    # A multiple of 8 grows by 8, as in Paimon.
+    num_bits = to_int32(raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8)))
     if num_bits < 0:
-        message = (
+        raise UsageError(
             f"the filter size that Paimon computes for {items} items at fpp {fpp!r} "
-            "overflows or is negative"
+            "overflows or is negative",
+            hint="use fewer items or a larger fpp",
         )
-        raise UsageError(message, hint="use fewer items or a larger fpp")
-    per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
-    return num_bits, max(1, to_int32(_round(per_item * ln2)))
+    bits_per_item = _divide(num_bits, items)
+    return num_bits, max(1, to_int32(_round(bits_per_item * ln2)))
+
+
+def _divide(dividend: int, divisor: int) -> float:
+    """Compute Java's division of doubles: infinity or NaN for a divisor of zero."""
+    if divisor:
+        return dividend / float(divisor)
+    return math.inf if dividend else math.nan
 
 
 def _log(value: float) -> float:
@@ -110,8 +121,10 @@ def _log(value: float) -> float:
 
 
 def _int_of(value: float) -> int:
-    """Cast as Java's `(int) double`: NaN becomes 0, the fraction is truncated, values out of range
-    are clamped."""
+    """Cast as Java's `(int) double`.
+
+    NaN becomes 0, the fraction is truncated, and values out of range are clamped.
+    """
     if math.isnan(value):
         return 0
     return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))

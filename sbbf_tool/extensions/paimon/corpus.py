@@ -27,7 +27,8 @@ from sbbf_tool.frozen import Frozen
 
 _COLUMN = "v"
 _DATA_FILE = "data-conformance-0.parquet"
-_ITEMS, _FPP = 100, 0.01
+_ITEMS = 100
+_FPP = 0.01
 EMPTY_ROW = bytes(12)
 SYNC = bytes(range(16))
 NO_STATS = {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []}
@@ -76,10 +77,11 @@ class _Table(Frozen):
 
     def _questions(self, folder: str) -> tuple[Expectation, ...]:
         stored = _stored(self.kind)
-        chosen = [*(plain for plain in stored if plain in self.kind.extremes), *stored[:2]]
-        absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
-        return tuple(
-            Expectation(
+        extremes = [plain for plain in stored if plain in self.kind.extremes]
+        absent = [plain for plain in self.kind.absent(255) if plain not in stored]
+        questions = []
+        for plain in (*extremes, *stored[:2], *absent[:ABSENT_VALUES]):
+            question = Expectation(
                 folder,
                 _COLUMN,
                 (_COLUMN,),
@@ -89,8 +91,8 @@ class _Table(Frozen):
                 plain in stored,
                 self.answer(plain),
             )
-            for plain in (*chosen, *absent)
-        )
+            questions.append(question)
+        return tuple(questions)
 
     def _schema(self) -> bytes:
         return _json(
@@ -105,12 +107,32 @@ class _Table(Frozen):
         )
 
     def _manifests(self, folder: str, size: int) -> dict[str, bytes]:
-        rows = sum(len(self.kind.stored(number)) + 1 for number in (0, 1))
-        embedded, names = (self.index, []) if self.is_embedded else (None, [f"{_DATA_FILE}.index"])
-        file = describe_file(
-            _DATA_FILE, size, rows, _EXTRA_FILES=names, _EMBEDDED_FILE_INDEX=embedded
+        # Each of the two row groups has a null, too.
+        rows = len(self.kind.stored(0)) + 1 + len(self.kind.stored(1)) + 1
+        entry = self._entry(size, rows)
+        manifest = build_file(avro_header(ENTRY_FIELDS), [entry])
+        schema = parse_table_schema(self._schema())
+        list_entry = build_list_record(
+            LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema
         )
-        entry = {
+        header = avro_header(LIST_FIELDS)
+        return {
+            f"{folder}/manifest/manifest-0": manifest,
+            f"{folder}/manifest/manifest-list-0": build_file(header, []),
+            f"{folder}/manifest/manifest-list-1": build_file(header, [list_entry]),
+            f"{folder}/snapshot/snapshot-1": _build_snapshot(rows),
+        }
+
+    def _entry(self, size: int, rows: int) -> dict[str, object]:
+        """Return the manifest entry of the data file, which has so many bytes and rows."""
+        file = describe_file(
+            _DATA_FILE,
+            size,
+            rows,
+            _EXTRA_FILES=[] if self.is_embedded else [f"{_DATA_FILE}.index"],
+            _EMBEDDED_FILE_INDEX=self.index if self.is_embedded else None,
+        )
+        return {
             "_VERSION": 2,
             "_KIND": 0,
             "_PARTITION": EMPTY_ROW,
@@ -118,82 +140,70 @@ class _Table(Frozen):
             "_TOTAL_BUCKETS": -1,
             "_FILE": file,
         }
-        manifest = build_file(avro_header(ENTRY_FIELDS), [entry])
-        schema = parse_table_schema(self._schema())
-        list_entry = build_list_record(
-            LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema
-        )
-        snapshot = _json(
-            version=3,
-            id=1,
-            schemaId=0,
-            baseManifestList="manifest-list-0",
-            deltaManifestList="manifest-list-1",
-            changelogManifestList=None,
-            commitUser="sbbf-conformance",
-            commitIdentifier=1,
-            commitKind="APPEND",
-            timeMillis=0,
-            logOffsets={},
-            totalRecordCount=rows,
-            deltaRecordCount=rows,
-            changelogRecordCount=0,
-        )
-        header = avro_header(LIST_FIELDS)
-        return {
-            f"{folder}/manifest/manifest-0": manifest,
-            f"{folder}/manifest/manifest-list-0": build_file(header, []),
-            f"{folder}/manifest/manifest-list-1": build_file(header, [list_entry]),
-            f"{folder}/snapshot/snapshot-1": snapshot,
-        }
+
+
+def _build_snapshot(rows: int) -> bytes:
+    return _json(
+        version=3,
+        id=1,
+        schemaId=0,
+        baseManifestList="manifest-list-0",
+        deltaManifestList="manifest-list-1",
+        changelogManifestList=None,
+        commitUser="sbbf-conformance",
+        commitIdentifier=1,
+        commitKind="APPEND",
+        timeMillis=0,
+        logOffsets={},
+        totalRecordCount=rows,
+        deltaRecordCount=rows,
+        changelogRecordCount=0,
+    )
 
 
 def make_paimon() -> Iterator[CorpusFile]:
+    for table in _tables():
+        yield table.build()
+
+
+def _tables() -> Iterator[_Table]:
     for name, (type_name, kind_name) in _TYPES.items():
         kind = BY_NAME[kind_name]
         body = _build_body(kind)
         about = f"a column of {type_name} with an index file"
-        yield _Table(
-            name, about, type_name, kind, _build_index(body), _answer_with(kind, body)
-        ).build()
+        yield _Table(name, about, type_name, kind, _build_index(body), _answer_with(kind, body))
     kind = BY_NAME["int64"]
     body = _build_body(kind)
-    index = _build_index(body)
-    sound = _answer_with(kind, body)
-    yield _Table(
-        "embedded", "the index is in the manifest", "BIGINT", kind, index, sound, is_embedded=True
-    ).build()
+    answer = _answer_with(kind, body)
+    about = "the index is in the manifest"
+    yield _Table("embedded", about, "BIGINT", kind, _build_index(body), answer, is_embedded=True)
     several = build_container({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}})
     about = "an index of two columns, with a bitmap before the Bloom filter"
-    yield _Table("several-indexes", about, "BIGINT", kind, several, sound).build()
-    unknown_index = build_container({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}})
+    yield _Table("several-indexes", about, "BIGINT", kind, several, answer)
+    unknown = build_container({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}})
     about = "an index of an unknown type, which skips nothing"
-    yield _Table(
-        "unknown-index", about, "BIGINT", kind, unknown_index, lambda plain: CANNOT_SAY
-    ).build()
+    yield _Table("unknown-index", about, "BIGINT", kind, unknown, _cannot_say)
+    for name, index, problem in _damaged_indexes(body):
+        about = f"{problem}; no reader may skip the file"
+        yield _Table(name, about, "BIGINT", kind, index, _cannot_say)
+
+
+def _damaged_indexes(body: bytes) -> Iterator[tuple[str, bytes, str]]:
+    """Yield name, bytes and description of damaged indexes with filters as large as this one."""
     no_bits = bytes(len(body) - 4)
-    for name, data, about in (
-        (
-            "many-hash-functions",
-            _build_index((200).to_bytes(4, "big") + no_bits),
-            "k = 200, which Paimon reads as -56: it skips nothing",
-        ),
-        ("wrong-magic", b"\xff" + _build_index(body[:4] + no_bits)[1:], "the magic bytes differ"),
-        (
-            "wrong-version",
-            index[:8] + b"\0\0\0\2" + _build_index(body[:4] + no_bits)[12:],
-            "version 2 of the container",
-        ),
-        ("truncated", index[: len(index) // 2], "the second half of the index is missing"),
-    ):
-        yield _Table(
-            name,
-            f"{about}; no reader may skip the file",
-            "BIGINT",
-            kind,
-            data,
-            lambda plain: CANNOT_SAY,
-        ).build()
+    many_hash_functions = _build_index((200).to_bytes(4, "big") + no_bits)
+    about = "k = 200, which Paimon reads as -56: it skips nothing"
+    yield "many-hash-functions", many_hash_functions, about
+    without_bits = _build_index(body[:4] + no_bits)
+    yield "wrong-magic", b"\xff" + without_bits[1:], "the magic bytes differ"
+    version_2 = without_bits[:8] + b"\0\0\0\2" + without_bits[12:]
+    yield "wrong-version", version_2, "version 2 of the container"
+    index = _build_index(body)
+    yield "truncated", index[: len(index) // 2], "the second half of the index is missing"
+
+
+def _cannot_say(plain: bytes) -> str:
+    return CANNOT_SAY
 
 
 def _stored(kind: Kind) -> list[bytes]:
@@ -201,7 +211,8 @@ def _stored(kind: Kind) -> list[bytes]:
 
 
 def _text(kind: Kind, plain: bytes) -> str:
-    return {"inf": "Infinity", "-inf": "-Infinity"}.get(text := kind.text(plain), text)
+    text = kind.text(plain)
+    return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
 
 
 def _hash(kind: Kind, plain: bytes) -> int:
@@ -227,7 +238,13 @@ def _build_index(body: bytes) -> bytes:
 
 def _answer_with(kind: Kind, body: bytes) -> Callable[[bytes], str]:
     k = int.from_bytes(body[:4], "big")
-    return lambda plain: MAYBE if bloom64_spec.contains(body[4:], k, _hash(kind, plain)) else ABSENT
+    bits = body[4:]
+
+    def answer(plain: bytes) -> str:
+        may_hold = bloom64_spec.contains(bits, k, _hash(kind, plain))
+        return MAYBE if may_hold else ABSENT
+
+    return answer
 
 
 def _json(**fields: object) -> bytes:
@@ -239,15 +256,13 @@ def nullable(kind: object) -> list[object]:
 
 
 def record(name: str, fields: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [{"name": name, "type": kind, **_default(kind)} for name, kind in fields.items()],
-    }
-
-
-def _default(kind: object) -> dict[str, object]:
-    return {"default": None} if isinstance(kind, list) else {}
+    declarations = []
+    for field, kind in fields.items():
+        declaration = {"name": field, "type": kind}
+        if isinstance(kind, list):
+            declaration["default"] = None
+        declarations.append(declaration)
+    return {"type": "record", "name": name, "fields": declarations}
 
 
 def _stats(name: str) -> dict[str, object]:

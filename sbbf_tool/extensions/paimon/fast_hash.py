@@ -1,19 +1,18 @@
 """Paimon's hash of a value, by type (fileindex/bloomfilter/FastHash.java).
 
-| type                             | key
-             | hash     |
-|----------------------------------|------------------------------------------------------------------------------|----------|
-| CHAR VARCHAR STRING              | the UTF-8 bytes as stored
-             | XXH64    | | BINARY VARBINARY BYTES           | the bytes
-                                       | XXH64    | | TINYINT SMALLINT INT BIGINT      | the value
-as a 64-bit integer                                                | Wang     | | DATE
-              | days since 1970-01-01                                                        | Wang
-   | | TIME                             | milliseconds of the day, at every precision
-                  | Wang     | | TIMESTAMP, TIMESTAMP_LTZ         | milliseconds up to precision 3,
-microseconds from 4 on, both rounded down    | Wang     | | FLOAT DOUBLE                     | the
-IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     | | MAP, for the
-entry `column[key]` | the key of the map's value type                                              |
-         |
+| type                         | key                                                  | hash  |
+|------------------------------|------------------------------------------------------|-------|
+| CHAR VARCHAR STRING          | the UTF-8 bytes as stored                            | XXH64 |
+| BINARY VARBINARY BYTES       | the bytes                                            | XXH64 |
+| TINYINT SMALLINT INT BIGINT  | the value as a 64-bit integer                        | Wang  |
+| DATE                         | days since 1970-01-01                                | Wang  |
+| TIME                         | milliseconds of the day, at every precision          | Wang  |
+| TIMESTAMP, TIMESTAMP_LTZ     | milliseconds up to precision 3, microseconds from 4  | Wang  |
+|                              | on, both rounded down                                |       |
+| FLOAT DOUBLE                 | the IEEE 754 bits, sign-extended; every NaN as the   | Wang  |
+|                              | canonical NaN                                        |       |
+| MAP, for the entry           | the key of the map's value type                      |       |
+| `column[key]`                |                                                      |       |
 
 Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, and
 therefore no filter. The two zeros have different bits, and therefore different hashes. Nulls are
@@ -65,8 +64,7 @@ _KEYS = {
 
 
 def key_of(data_type: DataType) -> HashForm | None:
-    """Return the form in which a value of this type is hashed; None if Paimon has no hash for the
-    type."""
+    """Return the form in which values of a type are hashed; None if Paimon has no hash for it."""
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return HashForm.MILLIS if data_type.precision <= 3 else HashForm.MICROS
     return _KEYS.get(data_type.root)
@@ -78,8 +76,10 @@ def hash_bytes(values: Iterable[bytes]) -> Hashes:
 
 
 def hash_longs(keys: Longs) -> Hashes:
-    """Compute Thomas Wang's mix of each 64-bit key, as uint64: `bloom64_spec.wang_hash` for many
-    keys. Right shifts keep the sign."""
+    """Compute Thomas Wang's mix of each 64-bit key, as uint64.
+
+    This is `bloom64_spec.wang_hash` for many keys. Right shifts keep the sign.
+    """
     key = ~keys + (keys << 21)
     key ^= key >> 24
     key = key + (key << 3) + (key << 8)
@@ -110,14 +110,14 @@ def double_keys(values: NDArray[np.float64]) -> Longs:
 
 
 def timestamp_keys(counts: Longs, per_second: int, key: HashForm) -> Longs:
-    """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of
-    `key`, MILLIS or MICROS, rounding down."""
+    """Convert epoch counts to the unit of `key`, MILLIS or MICROS, rounding down.
+
+    The counts have `per_second` units per second: 1, 10**3, 10**6 or 10**9.
+    """
     target_per_second = 1000 if key is HashForm.MILLIS else 1_000_000
-    return (
-        counts * (target_per_second // per_second)
-        if per_second <= target_per_second
-        else counts // (per_second // target_per_second)
-    )
+    if per_second <= target_per_second:
+        return counts * (target_per_second // per_second)
+    return counts // (per_second // target_per_second)
 
 
 ColumnTypes = Mapping[IndexedColumn, DataType | None]

@@ -10,7 +10,7 @@ Everything is big-endian.
            utf  name                     as Java's writeUTF; a map's entry is called `column[key]`
            i32  number of indexes, then for each
                   utf  kind              bloom-filter, bitmap, bsi, range-bitmap, ...
-                  i32  start             counted from byte 0; -1 for an EMPTY index, which has no values
+                  i32  start             counted from byte 0; -1 for an EMPTY index: without values
                   i32  length
     i32  redundant length, and that many redundant bytes (none so far)
     body                                 the bytes of the indexes
@@ -32,10 +32,10 @@ MAX_BYTES = 0xFFFF
 
 
 def build_utf(text: str) -> bytes:
-    """Build a name in Java's modified UTF-8, preceded by its number of bytes. Raises UsageError for
-    more than 65,535 bytes.
+    """Build a name in Java's modified UTF-8, preceded by its number of bytes.
 
     NUL takes two bytes (c0 80), and a character above U+FFFF is two surrogates of three bytes each.
+    Raises UsageError for more than 65,535 bytes.
     """
     if max(text, default="") > "\uffff":
         units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
@@ -47,11 +47,10 @@ def build_utf(text: str) -> bytes:
 
 
 def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
-    """Parse the name at `start`; return it and the offset after it. Reads no byte at or after
-    `end`.
+    """Parse the name at `start`; return the name and the offset after it.
 
-    Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same
-    bytes (so that names round-trip).
+    Reads no byte at or after `end`. Raises UnreadableError when the name extends past `end`, or
+    when `build_utf` would not build the same bytes (so that names round-trip).
     """
     if start + 2 > end:
         raise UnreadableError("the length of a name is truncated", place=f"offset {start}")
@@ -101,14 +100,11 @@ Bodies = Mapping[str, Mapping[str, bytes | None]]
 
 
 class Container(Frozen):
-    """Container as stored, and its indexes as Paimon finds them: column -> kind -> the last entry
-    of that kind.
-
-    A column has the name that it has in the schema of the data file.
-    """
+    """Container as stored, and its indexes as Paimon finds them."""
 
     data: bytes
     indexes: Mapping[str, Mapping[str, IndexEntry]]
+    """Column, by its name in the schema of the data file -> kind -> the last entry of that kind."""
 
     def body_of(self, index: IndexEntry) -> bytes:
         """Return the bytes of an index; empty for an EMPTY one."""
@@ -117,12 +113,12 @@ class Container(Frozen):
     @property
     def bodies(self) -> dict[str, dict[str, bytes | None]]:
         """The bytes of all indexes, in the form that `build_container` takes."""
-        return {
-            column: {
-                kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()
-            }
-            for column, kinds in self.indexes.items()
-        }
+        bodies: dict[str, dict[str, bytes | None]] = {}
+        for column, kinds in self.indexes.items():
+            bodies[column] = {}
+            for kind, index in kinds.items():
+                bodies[column][kind] = None if index.empty else self.body_of(index)
+        return bodies
 
 
 def build_container(indexes: Bodies) -> bytes:
@@ -132,25 +128,33 @@ def build_container(indexes: Bodies) -> bytes:
     order of a Java HashMap. Raises UsageError for a name of more than 65,535 bytes or a container
     of more than 2 GiB.
     """
-    sizes = (
-        len(build_utf(name)) + _I32.size + sum(len(build_utf(kind)) + _SPAN.size for kind in kinds)
-        for name, kinds in indexes.items()
-    )
-    head_length = offset = _FIXED.size + sum(sizes) + _I32.size
+    head_length = offset = _head_length(indexes)
     head = [_FIXED.pack(MAGIC, VERSION, head_length, len(indexes))]
-    bodies = [_I32.pack(0)]
+    bodies: list[bytes] = []
     for name, kinds in indexes.items():
         head += (build_utf(name), _I32.pack(len(kinds)))
         for kind, body in kinds.items():
-            bodies.append(body or b"")
-            head += (
-                build_utf(kind),
-                _SPAN.pack(EMPTY if body is None else offset, len(bodies[-1])),
-            )
-            offset += len(bodies[-1])
+            head.append(build_utf(kind))
+            if body is None:
+                head.append(_SPAN.pack(EMPTY, 0))
+                continue
+            head.append(_SPAN.pack(offset, len(body)))
+            bodies.append(body)
+            offset += len(body)
     if offset > _MAX_SIZE:
         raise UsageError(f"the file index would have {offset} bytes; the limit is {_MAX_SIZE}")
+    head.append(_I32.pack(0))
     return b"".join((*head, *bodies))
+
+
+def _head_length(indexes: Bodies) -> int:
+    """Return the bytes of the head, which ends with the redundant length."""
+    length = _FIXED.size + _I32.size
+    for name, kinds in indexes.items():
+        length += len(build_utf(name)) + _I32.size
+        for kind in kinds:
+            length += len(build_utf(kind)) + _SPAN.size
+    return length
 
 
 def parse_container(data: bytes) -> Container:
@@ -177,13 +181,16 @@ def parse_container(data: bytes) -> Container:
         )
     indexes: dict[str, dict[str, IndexEntry]] = {}
     offset = _FIXED.size
-    for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
+    _check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")
+    for _ in range(column_count):
         name, offset = parse_utf(data, offset, head_length)
         if offset + _I32.size > head_length:
             raise UnreadableError("the header is truncated", place=f"offset {offset}")
-        (index_count,), offset = _I32.unpack_from(data, offset), offset + _I32.size
+        (index_count,) = _I32.unpack_from(data, offset)
+        offset += _I32.size
         kinds = indexes.setdefault(name, {})
-        for _ in range(_check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
+        _check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")
+        for _ in range(index_count):
             index, offset = _parse_index(data, offset, head_length)
             kinds[index.kind] = index
     return Container(data, indexes)
@@ -203,12 +210,10 @@ def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry
     return IndexEntry(kind, start, length), offset + _SPAN.size
 
 
-def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
-    """Return the count. Raises UnreadableError if that many items do not fit into the rest of the
-    head."""
+def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> None:
+    """Raise UnreadableError if so many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
         raise UnreadableError(
             f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header",
             place=f"offset {offset}",
         )
-    return count

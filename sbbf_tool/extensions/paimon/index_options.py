@@ -1,10 +1,12 @@
 """Table options that request Bloom filter indexes (fileindex/FileIndexOptions.java,
 options/MemorySize.java).
 
-    file-index.bloom-filter.columns           a,b,m[key]
-    file-index.bloom-filter.<column>.items    expected distinct values per data file (default: 1000000)
-    file-index.bloom-filter.<column>.fpp      target false-positive rate (default: 0.1)
-    file-index.in-manifest-threshold          largest container that is stored in the manifest (default: 500 B)
+    file-index.bloom-filter.columns          a,b,m[key]
+    file-index.bloom-filter.<column>.items   expected distinct values per data file
+                                             (default: 1000000)
+    file-index.bloom-filter.<column>.fpp     target false-positive rate (default: 0.1)
+    file-index.in-manifest-threshold         largest container that is stored in the manifest
+                                             (default: 500 B)
 
 The options of a map apply to all its keys; options of a key override them. An option for a column
 whose name has a dot is ignored, as in Paimon. Commands and functions request filters in the same
@@ -56,21 +58,18 @@ class IndexRequest(Frozen):
 
 
 def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
-    """Return the filters that table options request for every data file, with Paimon's sizes, by
-    column and in order.
+    """Return the filters that table options request for every data file, by column and in order.
 
-    Raises UnreadableError for invalid numbers.
+    They have Paimon's sizes. Raises UnreadableError for invalid numbers.
     """
-    names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
-    return {
-        name: IndexRequest(
-            name,
-            _parse_number(options, name, "items", int, DEFAULT_ITEMS),
-            _parse_number(options, name, "fpp", float, DEFAULT_FPP),
-        )
-        for name in names
-        if name
-    }
+    requests: dict[str, IndexRequest] = {}
+    for text in options.get(_PREFIX + "columns", "").split(","):
+        name = text.strip()
+        if name:
+            items = _parse_number(options, name, "items", int, DEFAULT_ITEMS)
+            fpp = _parse_number(options, name, "fpp", float, DEFAULT_FPP)
+            requests[name] = IndexRequest(name, items, fpp)
+    return requests
 
 
 def _parse_number(
@@ -80,27 +79,34 @@ def _parse_number(
     parse: Callable[[str], _Number],
     default: _Number,
 ) -> _Number:
+    """Parse the option of a column, or of the map whose entry it is."""
     for column in (name, parse_indexed_column(name).column):
-        if "." not in column and (value := options.get(f"{_PREFIX}{column}.{option}")) is not None:
-            try:
-                return parse(value)
-            except ValueError:
-                raise UnreadableError(
-                    f"option {_PREFIX}{name}.{option} must be a number, not {value!r:.40}"
-                ) from None
+        text = options.get(f"{_PREFIX}{column}.{option}")
+        if text is None or "." in column:
+            continue
+        try:
+            return parse(text)
+        except ValueError:
+            raise UnreadableError(
+                f"option {_PREFIX}{name}.{option} must be a number, not {text!r:.40}"
+            ) from None
     return default
 
 
 def parse_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Return the maximum size in bytes of a container in the manifest. Raises UnreadableError when
-    the option is not a size."""
+    """Return the maximum size in bytes of a container in the manifest.
+
+    Raises UnreadableError when the option is not a size.
+    """
     text = options.get("file-index.in-manifest-threshold")
     return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
 
 
 def parse_memory_size(text: str) -> int:
-    """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes. Raises UnreadableError for
-    anything else."""
+    """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes.
+
+    Raises UnreadableError for anything else.
+    """
     match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _UNITS:
         raise UnreadableError(f"{text!r:.40} is not a size such as 500 B or 1 kb")
@@ -121,30 +127,36 @@ _SMALLEST_FPP = 1e-30
 def index_requests(
     columns: str | IndexRequest | Iterable[str | IndexRequest],
 ) -> list[IndexRequest]:
-    """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError
-    for invalid options."""
-    return [
-        parse_request(column) if isinstance(column, str) else column
-        for column in as_iterable(columns)
-    ]
+    """Return a list of requests, parsing strings; a single request needs no list.
+
+    Raises UsageError for invalid options.
+    """
+    return list(map(_as_request, as_iterable(columns)))
+
+
+def _as_request(column: str | IndexRequest) -> IndexRequest:
+    return parse_request(column) if isinstance(column, str) else column
 
 
 def parse_request(text: str) -> IndexRequest:
-    """Parse a request such as `COLUMN:items=100000,fpp=0.01` or `at:type=TIMESTAMP(3)`. Raises
-    UsageError for invalid options.
+    """Parse a request such as `COLUMN:items=100000,fpp=0.01` or `at:type=TIMESTAMP(3)`.
 
-    A name that ends with `]` has no options, whatever is in the brackets.
+    A name that ends with `]` has no options, whatever is in the brackets. Raises UsageError for
+    invalid options.
     """
-    match = None if text.endswith("]") else _SPELLING.fullmatch(text)
-    if match is None:
+    match = _SPELLING.fullmatch(text)
+    if match is None or text.endswith("]"):
         return IndexRequest(text)
-    column, values = match["column"], dict[str, Any]()
+    column = match["column"]
+    values: dict[str, Any] = {}
     with ErrorPlace(None, f"column {column}"):
         for option in match["options"].split(","):
             name, _, value = option.partition("=")
             if name not in _PARSERS or name in values:
-                hint = f"the options are {', '.join(_PARSERS)}, each once"
-                raise UsageError(f"{name!r:.20} is not an option, or is repeated", hint=hint)
+                raise UsageError(
+                    f"{name!r:.20} is not an option, or is repeated",
+                    hint=f"the options are {', '.join(_PARSERS)}, each once",
+                )
             values[name] = _PARSERS[name](value)
     return IndexRequest(column, **values)
 
@@ -180,13 +192,15 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def why_unused(schema: TableSchema) -> str | None:
-    """Return why Paimon's planner (AppendOnlyFileStoreScan, KeyValueFileStore) does not use the
-    table's file indexes; None when it does."""
-    if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
+    """Return why Paimon's planner does not use the table's file indexes; None when it does.
+
+    See AppendOnlyFileStoreScan and KeyValueFileStore.
+    """
+    options = schema.options
+    if not parse_boolean(options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
-    if schema.primary_keys and not parse_boolean(
-        schema.options, "deletion-vectors.enabled", default=False
-    ):
+    has_deletion_vectors = parse_boolean(options, "deletion-vectors.enabled", default=False)
+    if schema.primary_keys and not has_deletion_vectors:
         return "the table has a primary key and no deletion vectors"
     return None
 
@@ -194,17 +208,19 @@ def why_unused(schema: TableSchema) -> str | None:
 def why_not_convertible(
     current_type: DataType, file_type: DataType, key: bytes | int
 ) -> str | None:
-    """Return why a literal of the current type cannot be looked up in a file written with another
-    type; None when it can.
+    """Return why a literal of the current type cannot be looked up in a file of another type.
 
-    Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower
-    integer type that fits the value.
+    Return None when it can. Paimon converts a literal only to a type that is equal apart from NOT
+    NULL, and to a narrower integer type that fits the value.
     """
     if replace(current_type, nullable=file_type.nullable) == file_type:
         return None
+    current_bits = INTEGER_BITS.get(current_type.root, 0)
     file_bits = INTEGER_BITS.get(file_type.root, 0)
-    if not 0 < file_bits < INTEGER_BITS.get(current_type.root, 0) or isinstance(key, bytes):
+    is_narrower = 0 < file_bits < current_bits
+    if not is_narrower or isinstance(key, bytes):
         return f"the column was {file_type} when the file was written"
-    if not -(1 << file_bits - 1) <= key < 1 << file_bits - 1:
+    limit = 1 << (file_bits - 1)
+    if not -limit <= key < limit:
         return f"the value does not fit the file's {file_type}"
     return None

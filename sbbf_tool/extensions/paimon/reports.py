@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
@@ -103,9 +103,9 @@ class PaimonInspectReport(Tabular):
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
     def _rows(self) -> Iterable[object]:
-        return (
-            INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes
-        )
+        for file in self.files:
+            for index in file.indexes:
+                yield INDEX_ROW.of(file, index, index.bloom)
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
@@ -173,12 +173,13 @@ class PaimonProbeReport(Tabular):
         return tuple(file for file in self.files if not file.may_hold)
 
     def _rows(self) -> Iterable[object]:
-        return (ANSWER_ROW.of(file, answer) for file in self.files for answer in file.answers)
+        for file in self.files:
+            for answer in file.answers:
+                yield ANSWER_ROW.of(file, answer)
 
     def _summary(self) -> str:
-        return (
-            f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
-        )
+        files = format_count(len(self.files), "data file")
+        return f"{self.table}: {len(self.remaining):,} of {files}"
 
 
 class BuiltColumn(Frozen):
@@ -256,31 +257,35 @@ class PaimonVerifyReport(Tabular):
     @property
     def has_false_negatives(self) -> bool:
         """Whether there are false negatives."""
-        return any(column.false_negatives for file in self.files for column in file.columns)
+        return any(column.false_negatives for column in self._columns())
+
+    def _columns(self) -> Iterator[VerifiedColumn]:
+        for file in self.files:
+            yield from file.columns
 
     @property
     def problems(self) -> tuple[tuple[str, str | None, str], ...]:
         """Indexes that could not be checked: data file, column (None for all columns), and
         reason."""
-        return tuple(
-            (file.data_file, column, problem)
-            for file in self.files
-            for column, problem in (
-                (None, file.problem),
-                *((each.column, each.problem) for each in file.columns),
-            )
-            if problem is not None
-        )
+        return tuple(self._problems())
+
+    def _problems(self) -> Iterator[tuple[str, str | None, str]]:
+        for file in self.files:
+            if file.problem is not None:
+                yield file.data_file, None, file.problem
+            for column in file.columns:
+                if column.problem is not None:
+                    yield file.data_file, column.column, column.problem
 
     def _rows(self) -> Iterable[object]:
         for file in self.files:
-            yield from (
-                _VERIFIED_ROW.of(file, column)
-                for column in (file.columns or ([None] if file.problem is not None else []))
-            )
+            for column in file.columns:
+                yield _VERIFIED_ROW.of(file, column)
+            if not file.columns and file.problem is not None:
+                yield _VERIFIED_ROW.of(file, None)
 
     def _summary(self) -> str:
-        columns = [column for file in self.files for column in file.columns]
+        columns = list(self._columns())
         false_negatives = sum(column.false_negatives for column in columns)
         return (
             f"{self.target}: {format_count(len(columns), 'filter')}, "
@@ -342,11 +347,9 @@ class AddIndexReport(_ChangeReport, kw_only=True):
         return tuple(file for file in self.skipped if file.is_refused)
 
     def _rows(self) -> Iterable[object]:
-        return (
-            _NEW_INDEX_ROW.of(index, column)
-            for index in self.new_indexes
-            for column in index.columns
-        )
+        for index in self.new_indexes:
+            for column in index.columns:
+                yield _NEW_INDEX_ROW.of(index, column)
 
     def _summary(self) -> str:
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"

@@ -22,35 +22,30 @@ class IndexRule(AnyRule):
     there is none."""
 
 
-_error, _warning, _info = (
-    partial(IndexRule, severity=severity) for severity in (ERROR, WARNING, INFO)
-)
-_ADD, _REBUILD, _REMOVE = (
-    ("add_paimon_index", None),
-    ("add_paimon_index", "all"),
-    ("remove_paimon_index", None),
-)
+_error = partial(IndexRule, severity=ERROR)
+_warning = partial(IndexRule, severity=WARNING)
+_info = partial(IndexRule, severity=INFO)
+_ADD = ("add_paimon_index", None)
+_REBUILD = ("add_paimon_index", "all")
+_REMOVE = ("remove_paimon_index", None)
 
-FALSE_NEGATIVES, WRONG_HASH = "index-false-negatives", "index-wrong-hash"
-EMPTY_INDEX, EMPTY_INDEX_FILTER = "empty-index", "empty-index-filter"
-UNREADABLE_INDEX, DUPLICATE_INDEX, UNREFERENCED_INDEX = (
-    "unreadable-index",
-    "duplicate-index",
-    "unreferenced-index",
-)
-OUTSIDE_TABLE, UNKNOWN_COLUMN, UNKNOWN_KIND, NO_HASH = (
-    "outside-table",
-    "unknown-column",
-    "unknown-kind",
-    "no-hash",
-)
-MANY_HASH_FUNCTIONS, NO_HASH_FUNCTIONS = "many-hash-functions", "no-hash-functions"
-SATURATED_INDEX, LARGE_FOR_ROWS, LARGE_FOR_VALUES, UNUSED_INDEX = (
-    "saturated-index",
-    "large-for-rows",
-    "large-for-values",
-    "unused-index",
-)
+FALSE_NEGATIVES = "index-false-negatives"
+WRONG_HASH = "index-wrong-hash"
+EMPTY_INDEX = "empty-index"
+EMPTY_INDEX_FILTER = "empty-index-filter"
+UNREADABLE_INDEX = "unreadable-index"
+DUPLICATE_INDEX = "duplicate-index"
+UNREFERENCED_INDEX = "unreferenced-index"
+OUTSIDE_TABLE = "outside-table"
+UNKNOWN_COLUMN = "unknown-column"
+UNKNOWN_KIND = "unknown-kind"
+NO_HASH = "no-hash"
+MANY_HASH_FUNCTIONS = "many-hash-functions"
+NO_HASH_FUNCTIONS = "no-hash-functions"
+SATURATED_INDEX = "saturated-index"
+LARGE_FOR_ROWS = "large-for-rows"
+LARGE_FOR_VALUES = "large-for-values"
+UNUSED_INDEX = "unused-index"
 MISSING_INDEX = "missing-index"
 
 INDEX_RULES: tuple[IndexRule, ...] = (
@@ -88,8 +83,7 @@ INDEX_RULES: tuple[IndexRule, ...] = (
         group=correctness.GROUP,
         message="The filter has no bit set, so Paimon skips the data file for every value.",
         why="Paimon and sbbf write such a filter for a column of nulls only, for which it is "
-        "correct. Otherwise there are "
-        "false negatives, which reading the data shows.",
+        "correct. Otherwise there are false negatives, which reading the data shows.",
     ),
     _error(
         name=UNREADABLE_INDEX,
@@ -138,7 +132,8 @@ INDEX_RULES: tuple[IndexRule, ...] = (
     _warning(
         name=NO_HASH,
         group=format_rules.GROUP,
-        message="The filter is of a column of a type without a hash in Paimon, so its reader fails.",
+        message="The filter is of a column of a type without a hash in Paimon, so its reader "
+        "fails.",
         why="Paimon has no Bloom filter for BOOLEAN, DECIMAL and nested types.",
         verb=_REMOVE,
     ),

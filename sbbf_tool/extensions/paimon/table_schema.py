@@ -27,9 +27,12 @@ from sbbf_tool.records import file_name, optional, parse_object, required, strin
 
 MAX_LENGTH = (1 << 31) - 1
 MAX_DEPTH = 50
+_MAX_NAMES = 8
+"""Maximum number of names in a hint."""
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 _ATOMIC = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<args>[^)]*)\))?(?P<rest>[A-Za-z\s]*)")
+_MAP = re.compile(r"MAP\s*<(?P<types>.*)>(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SYNONYMS = {
     "INTEGER": "INT",
     "DEC": "DECIMAL",
@@ -50,15 +53,13 @@ _DEFAULT_PRECISION = {
 
 
 class DataType(Frozen):
-    """Data type. `root` is the name without parameters, and TIMESTAMP_LTZ for a timestamp with
-    local time zone.
-
-    `precision` is the first parameter: a length (CHAR, BINARY, ...) or a number of digits
-    (TIMESTAMP, TIME, DECIMAL), and 0 for types without parameters.
-    """
+    """Data type of a column, of a field, or of the values in a nested type."""
 
     root: str
+    """The name without parameters; TIMESTAMP_LTZ for a timestamp with local time zone."""
     precision: int = 0
+    """The first parameter: a length (CHAR, BINARY, ...) or a number of digits (TIMESTAMP, TIME,
+    DECIMAL); 0 for types without parameters."""
     scale: int = 0
     nullable: bool = True
     key: DataType | None = None
@@ -69,13 +70,15 @@ class DataType(Frozen):
     """The fields of a row."""
 
     def __str__(self) -> str:
-        return self._format() + ("" if self.nullable else " NOT NULL")
+        return self._format() if self.nullable else f"{self._format()} NOT NULL"
 
     def _format(self) -> str:
         if self.root == "TIMESTAMP_LTZ":
             return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
-        if self.root in ("VARCHAR", "VARBINARY") and self.precision == MAX_LENGTH:
-            return "STRING" if self.root == "VARCHAR" else "BYTES"
+        if self.root == "VARCHAR" and self.precision == MAX_LENGTH:
+            return "STRING"
+        if self.root == "VARBINARY" and self.precision == MAX_LENGTH:
+            return "BYTES"
         if self.root == "DECIMAL" and self.precision:
             return f"DECIMAL({self.precision}, {self.scale})"
         if self.root in _DEFAULT_PRECISION and self.root != "DECIMAL":
@@ -83,8 +86,11 @@ class DataType(Frozen):
         if self.key is not None:
             return f"MAP<{self.key}, {self.value}>"
         if self.root == "ROW":
-            return f"ROW<{', '.join(f'`{field.name}` {field.type}' for field in self.fields)}>"
-        return f"{self.root}<{self.value}>" if self.value else self.root
+            fields = [f"`{field.name}` {field.type}" for field in self.fields]
+            return f"ROW<{', '.join(fields)}>"
+        if self.value is not None:
+            return f"{self.root}<{self.value}>"
+        return self.root
 
 
 class DataField(Frozen):
@@ -96,8 +102,10 @@ class DataField(Frozen):
 
 
 def parse_data_type(json: Any, depth: int = 0) -> DataType:
-    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError
-    for anything else."""
+    """Parse a type from the JSON of a schema file: a string or an object.
+
+    Raises UnreadableError for anything else.
+    """
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:
@@ -107,70 +115,75 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
             f"a data type must be text or an object with a type, not {json!r:.80}"
         )
     text: str = json["type"]
-    root = text.split(None, 1)[0].upper() if text.split() else ""
+    words = text.split()
+    root = words[0].upper() if words else ""
     nullable = "NOT NULL" not in text
-    if root == "MAP":
-        key, value = (parse_data_type(json.get(part), depth + 1) for part in ("key", "value"))
-        return DataType(root, nullable=nullable, key=key, value=value)
-    if root == "ROW":
-        return DataType(root, nullable=nullable, fields=parse_fields(json.get("fields"), depth + 1))
-    if root in ("ARRAY", "MULTISET", "VECTOR"):
-        return DataType(
-            root, nullable=nullable, value=parse_data_type(json.get("element"), depth + 1)
-        )
+    match root:
+        case "MAP":
+            key = parse_data_type(json.get("key"), depth + 1)
+            value = parse_data_type(json.get("value"), depth + 1)
+            return DataType(root, nullable=nullable, key=key, value=value)
+        case "ROW":
+            fields = parse_fields(json.get("fields"), depth + 1)
+            return DataType(root, nullable=nullable, fields=fields)
+        case "ARRAY" | "MULTISET" | "VECTOR":
+            element = parse_data_type(json.get("element"), depth + 1)
+            return DataType(root, nullable=nullable, value=element)
     raise UnreadableError(f"unknown nested data type {text!r:.80}")
 
 
 def parse_fields(json: Any, depth: int = 0) -> tuple[DataField, ...]:
-    """Parse the fields of a schema or a row type. Raises UnreadableError if a field lacks an id, a
-    name or a type."""
+    """Parse the fields of a schema or a row type.
+
+    Raises UnreadableError if a field lacks an id, a name or a type.
+    """
     if not isinstance(json, list):
         raise UnreadableError("the fields are not a list")
     fields = []
     for item in json:
-        if (
-            not isinstance(item, dict)
-            or not isinstance(item.get("id"), int)
-            or not isinstance(item.get("name"), str)
-        ):
-            raise UnreadableError(f"a field has no id or no name: {item!r:.80}")
-        fields.append(DataField(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
+        match item:
+            case {"id": int(field_id), "name": str(name)}:
+                data_type = parse_data_type(item.get("type"), depth)
+                fields.append(DataField(field_id, name, data_type))
+            case _:
+                raise UnreadableError(f"a field has no id or no name: {item!r:.80}")
     return tuple(fields)
 
 
 def parse_type_text(text: str) -> DataType:
-    """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types. Raises
-    UnreadableError when it is invalid."""
+    """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types.
+
+    Raises UnreadableError when it is invalid.
+    """
     stripped = text.strip()
-    if map_match := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
-        key, _, value = map_match[1].partition(",")
-        if map_match[1].count(",") == 1 and "<" not in map_match[1]:
-            return DataType(
-                "MAP",
-                nullable=_is_nullable(map_match[2]),
-                key=parse_type_text(key),
-                value=parse_type_text(value),
-            )
+    nested = _MAP.fullmatch(stripped)
+    if nested and nested["types"].count(",") == 1 and "<" not in nested["types"]:
+        key, _, value = nested["types"].partition(",")
+        return DataType(
+            "MAP",
+            nullable=_is_nullable(nested["rest"]),
+            key=parse_type_text(key),
+            value=parse_type_text(value),
+        )
     match = _ATOMIC.fullmatch(stripped)
     if match is None:
         return _parse_unknown(stripped)
     suffix = " ".join(match["rest"].upper().split())
-    root = match["name"].upper()
-    precision = {"STRING": MAX_LENGTH, "BYTES": MAX_LENGTH}.get(root)
-    root = _SYNONYMS.get(root, root)
+    name = match["name"].upper()
+    root = _SYNONYMS.get(name, name)
     if root == "TIMESTAMP" and suffix.startswith("WITH LOCAL TIME ZONE"):
         root = "TIMESTAMP_LTZ"
-    numbers = (
-        [int(number) for number in re.findall(r"\d{1,10}", match["args"] or "")]
-        if root in _DEFAULT_PRECISION
-        else []
-    )
-    return DataType(
-        root,
-        precision=precision or (numbers[0] if numbers else _DEFAULT_PRECISION.get(root, 0)),
-        scale=numbers[1] if len(numbers) > 1 else 0,
-        nullable=_is_nullable(suffix),
-    )
+    precision = _DEFAULT_PRECISION.get(root, 0)
+    scale = 0
+    if root in _DEFAULT_PRECISION:
+        arguments = re.findall(r"\d{1,10}", match["args"] or "")
+        if arguments:
+            precision = int(arguments[0])
+        if len(arguments) > 1:
+            scale = int(arguments[1])
+    if name in ("STRING", "BYTES"):
+        precision = MAX_LENGTH
+    return DataType(root, precision=precision, scale=scale, nullable=_is_nullable(suffix))
 
 
 def _is_nullable(suffix: str) -> bool:
@@ -199,14 +212,19 @@ class TableSchema(Frozen):
 
     @property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Types of the partition columns. Raises UnreadableError when the schema lacks one of
-        them."""
-        fields = [self.field(key) for key in self.partition_keys]
-        if None in fields:
-            raise UnreadableError(
-                f"schema {self.id} is partitioned by a column that it does not have"
-            )
-        return tuple(field.type for field in fields if field is not None)
+        """Types of the partition columns.
+
+        Raises UnreadableError when the schema lacks one of these columns.
+        """
+        types = []
+        for key in self.partition_keys:
+            field = self.field(key)
+            if field is None:
+                raise UnreadableError(
+                    f"schema {self.id} is partitioned by a column that it does not have"
+                )
+            types.append(field.type)
+        return tuple(types)
 
 
 class IndexedColumn(Frozen):
@@ -220,8 +238,10 @@ class IndexedColumn(Frozen):
 
 
 def parse_indexed_column(name: str) -> IndexedColumn:
-    """Parse the name of an indexed column. As in Paimon, `m[k]`, split at the first `[`, is entry
-    `k` of map `m`."""
+    """Parse the name of an indexed column.
+
+    As in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`.
+    """
     start = name.find("[")
     if start < 0 or not name.endswith("]"):
         return IndexedColumn(name)
@@ -229,22 +249,34 @@ def parse_indexed_column(name: str) -> IndexedColumn:
 
 
 def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
-    """Return the type of the values of an indexed column (in a map, its value type); None without a
-    schema or such a column."""
+    """Return the type of the values of an indexed column; for an entry of a map, its value type.
+
+    Return None without a schema or such a column.
+    """
     field = schema.field(indexed.column) if schema is not None else None
-    if field is None or indexed.key is None:
-        return field.type if field else None
+    if field is None:
+        return None
+    if indexed.key is None:
+        return field.type
     return field.type.value if field.type.root == "MAP" else None
 
 
 def current_name(
     schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn
 ) -> str | None:
-    """Return the current name of a column that `schema` has; None if it no longer exists, or a
-    schema is unknown."""
-    field = schema.field(indexed.column) if schema is not None else None
-    field = current.field_by_id(field.id) if current is not None and field is not None else None
-    return str(replace(indexed, column=field.name)) if field is not None else None
+    """Return the current name of a column that `schema` has.
+
+    Return None if the column no longer exists, or a schema is unknown.
+    """
+    if schema is None or current is None:
+        return None
+    field = schema.field(indexed.column)
+    if field is None:
+        return None
+    current_field = current.field_by_id(field.id)
+    if current_field is None:
+        return None
+    return str(replace(indexed, column=current_field.name))
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataField, DataType]:
@@ -255,16 +287,20 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataF
     """
     indexed = parse_indexed_column(name)
     field = schema.field(indexed.column)
-    if field is not None and (data_type := indexed_type(schema, indexed)) is not None:
+    data_type = indexed_type(schema, indexed)
+    if field is not None and data_type is not None:
         return indexed, field, data_type
-    if (whole := schema.field(name)) is not None:
+    whole = schema.field(name)
+    if whole is not None:
         return IndexedColumn(name), whole, whole.type
     if field is not None:
         raise UsageError(
             f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}"
         )
     names = [field.name for field in schema.fields]
-    hint = f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
+    hint = f"the columns of the table are {', '.join(names[:_MAX_NAMES])}"
+    if len(names) > _MAX_NAMES:
+        hint += ", ..."
     raise UsageError(
         f"there is no column {indexed.column!r}", hint=suggest(indexed.column, names, hint)
     )
@@ -295,15 +331,11 @@ class PaimonSnapshot(Frozen):
 def parse_snapshot(data: bytes) -> PaimonSnapshot:
     """Parse a snapshot file. Raises UnreadableError if `data` is not a snapshot file."""
     tree = parse_object(data, "a snapshot file")
-    return PaimonSnapshot(
-        required(tree, "id", int),
-        required(tree, "schemaId", int),
-        (
-            file_name(required(tree, "baseManifestList", str)),
-            file_name(required(tree, "deltaManifestList", str)),
-        ),
-        tree,
-    )
+    snapshot_id = required(tree, "id", int)
+    schema_id = required(tree, "schemaId", int)
+    base_list = file_name(required(tree, "baseManifestList", str))
+    delta_list = file_name(required(tree, "deltaManifestList", str))
+    return PaimonSnapshot(snapshot_id, schema_id, (base_list, delta_list), tree)
 
 
 def build_snapshot(record: Mapping[str, Any]) -> bytes:

@@ -60,11 +60,11 @@ class PaimonIndexes(Frozen, RowView):
             }
             findings = [finding for finding in report.findings if finding.file == file.data_file]
             for index in file.indexes:
-                about = [finding for finding in findings if finding.column in (None, index.column)]
-                yield {
-                    **file_values,
-                    "index": to_plain(index),
-                    "findings": list(map(to_plain, about)),
-                }
+                plain_findings = [
+                    to_plain(finding)
+                    for finding in findings
+                    if finding.column in (None, index.column)
+                ]
+                yield {**file_values, "index": to_plain(index), "findings": plain_findings}
             if not file.indexes and (self.all_files or findings):
                 yield {**file_values, "findings": list(map(to_plain, findings))}

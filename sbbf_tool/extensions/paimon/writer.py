@@ -18,10 +18,8 @@ def _write_paimon(settings: Sequence[Setting], request: Request) -> Iterator[str
     properties = {f"{_PREFIX}columns": ",".join(setting.path for setting in settings)}
     for setting in settings:
         items = setting.ndv * max(1, request.row_groups)
-        properties |= {
-            f"{_PREFIX}{setting.path}.items": str(items),
-            f"{_PREFIX}{setting.path}.fpp": str(setting.fpp),
-        }
+        properties[f"{_PREFIX}{setting.path}.items"] = str(items)
+        properties[f"{_PREFIX}{setting.path}.fpp"] = str(setting.fpp)
     yield from write_table_properties(properties)
 
 
@@ -31,19 +29,17 @@ def _problem_of_paimon(column: Column) -> str | None:
     if any(character in column.path[0] for character in ".,"):
         return "an option cannot name a column with a dot or a comma"
     kind = column.logical.kind if column.logical else column.physical
-    return (
-        f"Paimon hashes no values of type {column.type_name}"
-        if kind in ("BOOLEAN", "DECIMAL")
-        else None
-    )
+    if kind in ("BOOLEAN", "DECIMAL"):
+        return f"Paimon hashes no values of type {column.type_name}"
+    return None
 
 
 PAIMON = Writer(
     _write_paimon,
     "--",
     (
-        "Paimon builds file indexes of its own; items are per data file: at most NDV per row "
-        "group times row groups",
+        "Paimon builds file indexes of its own; "
+        "items are per data file: at most NDV per row group times row groups",
     ),
     _problem_of_paimon,
     uses_formula=False,

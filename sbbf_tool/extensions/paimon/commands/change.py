@@ -96,26 +96,30 @@ def add_index(
             **options,
         )
     outputs.print("paimon-add-index", report, _show_add_index)
-    code = render.say_unreadable(
-        [(file.data_file, None, file.reason) for file in report.unreadable]
-    )
+    code = _say_unreadable(report)
     return max(code, RefusedError.exit_code) if report.refused else code
 
 
-def _show_add_index(page: Page, report: AddIndexReport) -> None:
-    pairs = [(index, column) for index in report.new_indexes for column in index.columns]
-    page.table(
-        (
-            Heading("data file", NAME),
-            Heading("place", WORD, 8),
-            Heading("bytes", BYTES, 9),
-            *_COLUMNS,
-        ),
-        [
-            (index.data_file, index.place, index.size, *(each.cell_of(column) for each in _COLUMNS))
-            for index, column in pairs
-        ],
+def _say_unreadable(report: AddIndexReport | RemoveIndexReport) -> int:
+    """Complain of files that could not be read; return the exit code."""
+    return render.say_unreadable(
+        [(file.data_file, None, file.reason) for file in report.unreadable]
     )
+
+
+def _show_add_index(page: Page, report: AddIndexReport) -> None:
+    headings = (
+        Heading("data file", NAME),
+        Heading("place", WORD, 8),
+        Heading("bytes", BYTES, 9),
+        *_COLUMNS,
+    )
+    rows = []
+    for index in report.new_indexes:
+        for column in index.columns:
+            cells = [heading.cell_of(column) for heading in _COLUMNS]
+            rows.append((index.data_file, index.place, index.size, *cells))
+    page.table(headings, rows)
     _show_change(
         page,
         report,
@@ -159,11 +163,9 @@ def build(data_file: str, columns: tuple[str, ...], outputs: Outputs, **options:
 
 def _show_build(page: Page, report: BuildReport) -> None:
     page.table(_COLUMNS, report.columns)
-    outcome = (
-        "would be written; nothing was written"
-        if report.dry_run
-        else "written; all values verified"
-    )
+    outcome = "written; all values verified"
+    if report.dry_run:
+        outcome = "would be written; nothing was written"
     page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
     if report.table is not None and not report.dry_run:
         page.say(
@@ -214,24 +216,21 @@ def remove_index(
 
     report = remove_paimon_index(table, columns, unreadable=rule is not None, **options)
     outputs.print("paimon-remove-index", report, _show_remove_index)
-    return render.say_unreadable(
-        [(file.data_file, None, file.reason) for file in report.unreadable]
-    )
+    return _say_unreadable(report)
+
+
+def _removed_of(index: Any) -> str:
+    return ", ".join(index.columns) or "unreadable index"
 
 
 def _show_remove_index(page: Page, report: RemoveIndexReport) -> None:
-    removed = Heading(
-        "removed", NAME, of=lambda index: ", ".join(index.columns) or "unreadable index"
+    headings = (
+        Heading("data file", NAME),
+        Heading("removed", NAME, of=_removed_of),
+        Heading("place", WORD, 2),
+        Heading("bytes", BYTES, 1, "size"),
     )
-    page.table(
-        (
-            Heading("data file", NAME),
-            removed,
-            Heading("place", WORD, 2),
-            Heading("bytes", BYTES, 1, "size"),
-        ),
-        report.removed_indexes,
-    )
+    page.table(headings, report.removed_indexes)
     _show_change(
         page,
         report,
@@ -250,15 +249,14 @@ def _show_change(
     did: str,
     nothing: str,
 ) -> None:
-    """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold
-    the data files as `{}`."""
-    for reason, names in render.group(
-        (file.reason, file.data_file) for file in report.skipped
-    ).items():
-        page.say(
-            f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: "
-            f"{reason}"
-        )
+    """Print the end of a report of a commit: skipped files, notes and the outcome.
+
+    The words of the outcome hold the data files as `{}`.
+    """
+    skipped = render.group((file.reason, file.data_file) for file in report.skipped)
+    for reason, names in skipped.items():
+        where = names[0] if len(names) == 1 else format_count(len(names), "data file")
+        page.say(f"skipped {where}: {reason}")
     page.say_all(f"note: {note}" for note in report.notes)
     files = format_count(len(changed), "data file")
     if report.dry_run:

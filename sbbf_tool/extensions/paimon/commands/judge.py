@@ -65,48 +65,45 @@ def verify(target: str, data_file: str | None, outputs: Outputs, **options: Any)
 
 
 def _show_verify(page: Page, report: PaimonVerifyReport) -> None:
-    rows = [
-        (
-            file.data_file,
-            file.place,
-            column.column,
-            column.rows,
-            column.nulls,
-            column.false_negatives,
-            _format_result(column),
-        )
-        for file in report.files
-        for column in file.columns
-    ]
+    rows = []
+    for file in report.files:
+        for column in file.columns:
+            row = (
+                file.data_file,
+                file.place,
+                column.column,
+                column.rows,
+                column.nulls,
+                column.false_negatives,
+                _format_result(column),
+            )
+            rows.append(row)
     page.table(_COLUMNS, rows, matters=lambda row: row[-1] != _VERIFIED)
     page.say_all(_format_false_negatives(report))
-    filters = format_count(len(rows), "filter")
-    count = sum(row[-1] == _VERIFIED for row in rows)
-    page.say(
-        f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}"
-    )
+    summary = "no filter to verify"
+    if rows:
+        num_verified = sum(row[-1] == _VERIFIED for row in rows)
+        summary = f"{num_verified:,} of {format_count(len(rows), 'filter')} verified"
+    page.say(f"{report.target}: {summary}")
 
 
 def _format_result(column: VerifiedColumn) -> str:
-    return (
-        "not verified"
-        if column.problem
-        else "false negatives"
-        if column.false_negatives
-        else _VERIFIED
-    )
+    if column.problem:
+        return "not verified"
+    if column.false_negatives:
+        return "false negatives"
+    return _VERIFIED
 
 
 def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
     for file in report.files:
         for column in file.columns:
-            if count := column.false_negatives:
-                examples = ", ".join(column.examples)
-                cause = f"; {column.cause}" if column.cause else ""
-                yield (
-                    f"{file.data_file}: column {column.column}: "
-                    f"{format_count(count, 'false negative')}, such as {examples}{cause}"
-                )
+            if not column.false_negatives:
+                continue
+            count = format_count(column.false_negatives, "false negative")
+            examples = ", ".join(column.examples)
+            line = f"{file.data_file}: column {column.column}: {count}, such as {examples}"
+            yield f"{line}; {column.cause}" if column.cause else line
 
 
 @click.command(cls=Command)
@@ -130,18 +127,17 @@ def check(table: str, baseline: str | None, outputs: Outputs, **options: Any) ->
     from sbbf_tool.extensions.paimon.verbs.check import check_paimon
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
+    given_options = {name: value for name, value in options.items() if value is not None}
     with show_progress("checking indexes"):
-        report = reference.subtract(
-            check_paimon(
-                table, **{name: value for name, value in options.items() if value is not None}
-            )
-        )
+        report = reference.subtract(check_paimon(table, **given_options))
     outputs.print("paimon-check", report, _show_check)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     for place in report.unreadable:
         complain(f"sbbf: {UnreadableError(place)}")
-    return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
+    if report.unreadable:
+        return UnreadableError.exit_code
+    return int(report.failed)
 
 
 def _show_check(page: Page, report: CheckReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 
 
+def _current_name_of(row: Any) -> object:
+    return row.current_column if row.current_column != row.column else None
+
+
+def _bytes_of(row: Any) -> object:
+    if row.kind is None:
+        return None
+    return "EMPTY" if row.empty else row.size
+
+
 _OF_FILE = (
     Heading("data file", NAME),
     Heading("partition", NAME, 5),
@@ -30,19 +41,9 @@ _OF_FILE = (
 )
 _OF_INDEX = (
     Heading("column", NAME),
-    Heading(
-        "current name",
-        NAME,
-        2,
-        lambda row: row.current_column if row.current_column != row.column else None,
-    ),
+    Heading("current name", NAME, 2, _current_name_of),
     Heading("index", WORD, 3, "kind"),
-    Heading(
-        "bytes",
-        BYTES,
-        0,
-        lambda row: None if row.kind is None else "EMPTY" if row.empty else row.size,
-    ),
+    Heading("bytes", BYTES, 0, _bytes_of),
     Heading("k", COUNT, 9),
     Heading("bits", COUNT, 8, "num_bits"),
     Heading("fill", RATE, 4, "fill_ratio"),
@@ -79,85 +80,98 @@ def inspect(target: str, outputs: Outputs, **options: Any) -> int:
 def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
     from sbbf_tool.extensions.paimon.reports import INDEX_ROW
 
-    indexed = sum(file.place != "none" for file in report.files)
-    if report.is_table:
-        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-        page.say(
-            f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, "
-            f"{indexed:,} with an index"
-        )
-    else:
-        page.say(
-            f"{report.target}: {page.bytes(report.files[0].size)}, indexes: "
-            f"{len(report.files[0].indexes):,}"
-        )
-    columns = (*_OF_FILE, *_OF_INDEX) if report.is_table else _OF_INDEX
-    pairs = [
-        (file, index)
-        for file in report.files
-        for index in file.indexes or ((None,) if report.is_table else ())
-    ]
-    page.table(columns, [INDEX_ROW.of(file, index, index and index.bloom) for file, index in pairs])
-    page.say_all(_format_totals(page, report) if report.is_table else ())
+    files = report.files
+    if not report.is_table:
+        (file,) = files
+        page.say(f"{report.target}: {page.bytes(file.size)}, indexes: {len(file.indexes):,}")
+        page.table(_OF_INDEX, [INDEX_ROW.of(file, index, index.bloom) for index in file.indexes])
+        page.say_all(_format_diagnoses(report))
+        page.say_all(_format_findings(report))
+        return
+    num_indexed = sum(file.place != "none" for file in files)
+    page.say(
+        f"{report.target}: {_format_snapshot(report.snapshot)}, "
+        f"{format_count(len(files), 'data file')}, {num_indexed:,} with an index"
+    )
+    rows = []
+    for file in files:
+        if not file.indexes:
+            rows.append(INDEX_ROW.of(file, None, None))
+        rows += [INDEX_ROW.of(file, index, index.bloom) for index in file.indexes]
+    page.table((*_OF_FILE, *_OF_INDEX), rows)
+    page.say_all(_format_totals(page, report))
     page.say_all(_format_diagnoses(report))
-    if report.is_table and not indexed:
+    if not num_indexed:
         page.say("no data file has an index")
     page.say_all(_format_findings(report))
 
 
+def _format_snapshot(snapshot: int | None) -> str:
+    return "no snapshot" if snapshot is None else f"snapshot {snapshot}"
+
+
 def _format_totals(page: Page, report: PaimonInspectReport) -> Iterator[str]:
     for total in report.columns:
-        files = (
-            f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
-        )
+        files = format_count(total.files, "data file")
         yield (
-            f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp "
-            f"{format_percent(total.mean_fpp)}"
+            f"{total.column}: {total.files_with_filter:,} of {files} have a filter, "
+            f"{page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
         )
 
 
 def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
-    """Format one line per column whose filters are too large or too small, about the one that is
-    farthest from half full."""
+    """Format one line per column whose filters are too large or too small.
+
+    The line is about the filter that is farthest from half full.
+    """
     diagnoses: dict[str, list[tuple[float, str, str]]] = {}
     for file in report.files:
         for index in file.indexes:
-            if index.bloom is not None and index.bloom.diagnosis is not None:
-                distance = abs(index.bloom.fill_ratio - 0.5)
-                diagnoses.setdefault(index.current_column or index.column, []).append(
-                    (distance, index.bloom.diagnosis, file.data_file)
-                )
+            bloom = index.bloom
+            if bloom is not None and bloom.diagnosis is not None:
+                column = index.current_column or index.column
+                case = (abs(bloom.fill_ratio - 0.5), bloom.diagnosis, file.data_file)
+                diagnoses.setdefault(column, []).append(case)
     for column, cases in diagnoses.items():
-        _, diagnosis, data_file = max(cases, key=lambda each: each[0])
-        more = f" and {format_count(len(cases) - 1, 'more data file')}" if len(cases) > 1 else ""
-        yield f"{column}: {diagnosis}" + (f" ({data_file}{more})" if report.is_table else "")
+        _, diagnosis, where = max(cases, key=itemgetter(0))
+        if not report.is_table:
+            yield f"{column}: {diagnosis}"
+            continue
+        if len(cases) > 1:
+            where += f" and {format_count(len(cases) - 1, 'more data file')}"
+        yield f"{column}: {diagnosis} ({where})"
 
 
 def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
-    by_message = render.group(
-        ((each.severity, each.rule, each.column, each.message), each.file)
-        for each in report.findings
-    )
-    for (severity, rule, column, message), files in by_message.items():
-        where = (
-            (files[0] if len(files) == 1 else format_count(len(files), "data file"))
-            if report.is_table
-            else None
-        )
-        place = f"column {column}" if column is not None else None
-        yield ": ".join(
-            part for part in (severity, where, place, rule, message) if part is not None
-        )
+    cases = []
+    for finding in report.findings:
+        case = (finding.severity, finding.rule, finding.column, finding.message)
+        cases.append((case, finding.file))
+    for (severity, rule, column, message), files in render.group(cases).items():
+        parts = [severity]
+        if report.is_table:
+            parts.append(files[0] if len(files) == 1 else format_count(len(files), "data file"))
+        if column is not None:
+            parts.append(f"column {column}")
+        yield ": ".join((*parts, rule, message))
+
+
+def _value_of(row: Any) -> str:
+    return "null" if row.value is None else render.value(row.value)
+
+
+def _answer_of(row: Any) -> str:
+    return "remains" if row.may_hold else "skipped"
 
 
 _ANSWERS = (
-    Heading("value", NAME, of=lambda row: "null" if row.value is None else render.value(row.value)),
+    Heading("value", NAME, of=_value_of),
     Heading("data file", NAME),
     Heading("partition", NAME, 2),
     Heading("rows", COUNT, 3),
     Heading("place", WORD, 4),
-    Heading("answer", WORD, of=lambda row: "remains" if row.may_hold else "skipped"),
+    Heading("answer", WORD, of=_answer_of),
     Heading("reason", SENTENCE, 1),
 )
 
@@ -199,36 +213,31 @@ def probe(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(
-        table, column, collect_values(values, values_file, with_null), files=files, **options
-    )
+    query_values = collect_values(values, values_file, with_null)
+    report = probe_paimon(table, column, query_values, files=files, **options)
     outputs.print("paimon-probe", report, _show_probe)
     if terminal().verbose:
-        complain(
-            f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}",
-            kind="note",
-        )
+        num_files = format_count(files.files_read, "file")
+        complain(f"read {files.bytes_read:,} bytes from {num_files}", kind="note")
     return MAYBE if report.remaining else ABSENT
 
 
 def _show_probe(page: Page, report: PaimonProbeReport) -> None:
     from sbbf_tool.extensions.paimon.reports import ANSWER_ROW
 
-    state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-    page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    rows = [
-        ANSWER_ROW.of(file, file.answers[at])
-        for at in range(report.num_values)
-        for file in report.files
-    ]
-    page.table(_ANSWERS, rows, matters=lambda row: bool(row.may_hold))
-    remaining_rows, total_rows = (
-        sum(file.rows for file in files) for files in (report.remaining, report.files)
-    )
-    data_files = format_count(len(report.files), "data file")
     page.say(
-        f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of "
-        f"{format_count(total_rows, 'row')}"
+        f"{report.table}: {_format_snapshot(report.snapshot)}, column {report.column}, "
+        f"{report.type}"
+    )
+    rows = []
+    for at in range(report.num_values):
+        rows += [ANSWER_ROW.of(file, file.answers[at]) for file in report.files]
+    page.table(_ANSWERS, rows, matters=lambda row: bool(row.may_hold))
+    num_remaining_rows = sum(file.rows for file in report.remaining)
+    num_rows = sum(file.rows for file in report.files)
+    page.say(
+        f"remaining: {len(report.remaining):,} of {format_count(len(report.files), 'data file')}, "
+        f"{num_remaining_rows:,} of {format_count(num_rows, 'row')}"
     )
     if report.unused_reason is not None:
         page.say(

@@ -98,13 +98,13 @@ class _Check:
         reads_data = any(rule.reads is Reads.DATA for rule in running)
         inspector = IndexInspector(self.table)
         for live in self.table.live_files:
-            inspected_index = inspector.inspect(live)
-            self._add(live, inspected_index.notes)
-            if inspected_index.index.container is not None:
+            inspected = inspector.inspect(live)
+            self._add(live, inspected.notes)
+            if inspected.index.container is not None:
                 if reads_data:
-                    self._add(live, self._verify(live, inspected_index))
-                self._count_columns(live, inspected_index)
-            elif inspected_index.index.problem is None and live.outside is None:
+                    self._add(live, self._verify(live, inspected))
+                self._count_columns(live, inspected)
+            elif inspected.index.problem is None and live.outside is None:
                 self.columns_by_file.append((live, frozenset()))
         if any(rule.name == rules.MISSING_INDEX for rule in running):
             for live, columns in self.columns_by_file:
@@ -120,66 +120,62 @@ class _Check:
         )
 
     def _add(self, live: IndexedFile, notes: Iterable[Note]) -> None:
+        """Add the findings of these notes, if their rules run."""
         for note in notes:
             rule = BY_NAME[note.rule]
-            if self.selection.why_not(rule) is None:
-                fix = self._find_fix(live, rule, note.column)
-                evidence = (Evidence(None, note.fact),)
-                self.findings.append(
-                    Finding(
-                        rule.name,
-                        rule.severity,
-                        redact(live.path),
-                        note.column,
-                        rule.message,
-                        evidence,
-                        fix,
-                    )
-                )
+            if self.selection.why_not(rule) is not None:
+                continue
+            finding = Finding(
+                rule.name,
+                rule.severity,
+                redact(live.path),
+                note.column,
+                rule.message,
+                (Evidence(None, note.fact),),
+                self._find_fix(live, rule, note.column),
+            )
+            self.findings.append(finding)
 
     def _find_fix(self, live: IndexedFile, rule: IndexRule, column: str | None) -> Fix | None:
-        """Return the change that resolves a finding; None if this package cannot change the indexes
-        of the table, or the column is gone."""
-        if (
-            rule.verb is None
-            or column is None
-            or self.table.schema.primary_keys
-            or self.table.branch is not None
-        ):
-            return None
-        schema = self.table.schema_of(live.file)
-        name = (
-            column
-            if rule.name == rules.MISSING_INDEX
-            else current_name(schema, self.table.schema, parse_indexed_column(column))
-        )
-        verb, rebuild = rule.verb
-        return None if name is None else Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
+        """Return the change that resolves a finding.
 
-    def _verify(self, live: IndexedFile, inspected_index: InspectedIndex) -> Iterator[Note]:
-        result = verify_index(self.table, live, inspected_index.index, self.max_page_bytes)
+        Return None if this package cannot change the indexes of the table, or the column is gone.
+        """
+        if rule.verb is None or column is None:
+            return None
+        if self.table.schema.primary_keys or self.table.branch is not None:
+            return None
+        name: str | None = column
+        if rule.name != rules.MISSING_INDEX:
+            schema = self.table.schema_of(live.file)
+            name = current_name(schema, self.table.schema, parse_indexed_column(column))
+        if name is None:
+            return None
+        verb, rebuild = rule.verb
+        return Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
+
+    def _verify(self, live: IndexedFile, inspected: InspectedIndex) -> Iterator[Note]:
+        """Yield the columns with false negatives; record what could not be read."""
+        result = verify_index(self.table, live, inspected.index, self.max_page_bytes)
         if result.problem is not None and live.outside is None:
             self.unreadable.append(f"{redact(live.path)}: {result.problem}")
-        columns_with_notes = {note.column for note in inspected_index.notes}
+        columns_with_notes = {note.column for note in inspected.notes}
         for column in result.columns:
             if column.false_negatives:
-                yield Note(
-                    rules.FALSE_NEGATIVES if column.cause is None else rules.WRONG_HASH,
-                    _describe(column),
-                    column.column,
-                )
+                rule = rules.FALSE_NEGATIVES if column.cause is None else rules.WRONG_HASH
+                yield Note(rule, _describe(column), column.column)
             elif column.problem is not None and column.column not in columns_with_notes:
                 self.unreadable.append(
                     f"{redact(live.path)}: column {column.column}: {column.problem}"
                 )
 
-    def _count_columns(self, live: IndexedFile, inspected_index: InspectedIndex) -> None:
-        columns = frozenset(
-            index.current_column
-            for index in inspected_index.file.indexes
-            if index.current_column is not None and (index.kind == KIND or index.empty)
-        )
-        self.columns_by_file.append((live, columns))
+    def _count_columns(self, live: IndexedFile, inspected: InspectedIndex) -> None:
+        """Count the columns with a Bloom filter, or with an index that excludes every value."""
+        columns = set[str]()
+        for index in inspected.file.indexes:
+            if index.current_column is not None and (index.kind == KIND or index.empty):
+                columns.add(index.current_column)
+        self.columns_by_file.append((live, frozenset(columns)))
         for column in columns:
             self.indexed_columns[column] = self.indexed_columns.get(column, 0) + 1
 
@@ -188,51 +184,51 @@ class _Check:
         requests = parse_bloom_columns(self.table.schema.options)
         for column in dict.fromkeys((*requests, *self.indexed_columns)):
             if column not in present and self._can_index(live, column):
-                yield Note(
-                    rules.MISSING_INDEX,
-                    _describe_missing(self.indexed_columns.get(column, 0), column in requests),
-                    column,
-                )
+                num_files = self.indexed_columns.get(column, 0)
+                fact = _describe_missing(num_files, is_requested=column in requests)
+                yield Note(rules.MISSING_INDEX, fact, column)
 
     def _can_index(self, live: IndexedFile, column: str) -> bool:
         try:
-            data_type = resolve_column(self.table.schema, column)[2]
-            return (
-                key_of(data_type) is not None
-                and request_in_file(self.table, live, IndexRequest(column)) is not None
-            )
+            _, _, data_type = resolve_column(self.table.schema, column)
+            if key_of(data_type) is None:
+                return False
+            return request_in_file(self.table, live, IndexRequest(column)) is not None
         except UsageError:
             return False  # an option for a column that the table does not have
 
     def _outcome(self, rule: IndexRule) -> RuleOutcome:
         reads_data = rule.reads is Reads.DATA
-        if (reason := self.selection.why_not(rule)) is not None:
+        reason = self.selection.why_not(rule)
+        if reason is not None:
             outcome = NOT_RUN
         elif any(finding.rule == rule.name for finding in self.findings):
             outcome = FAILED if self.selection.fails(rule.severity) else NOTED
         elif reads_data and not self.indexed_columns:
-            outcome, reason = NOT_RUN, "no data file has a Bloom filter"
+            outcome = NOT_RUN
+            reason = "no data file has a Bloom filter"
         else:
-            outcome, reason = (
-                PASSED,
-                "some data files could not be read" if self.unreadable and reads_data else None,
-            )
+            outcome = PASSED
+            if reads_data and self.unreadable:
+                reason = "some data files could not be read"
         return RuleOutcome(rule.name, rule.severity, outcome, reason)
 
 
 def _describe(column: VerifiedColumn) -> str:
-    values = column.rows - column.nulls
-    share = f"{column.false_negatives:,} of {format_count(values, 'value')} are excluded"
-    examples = f", such as {', '.join(column.examples)}" if column.examples else ""
-    return f"{share}{examples}" + (f"; {column.cause}" if column.cause else "")
+    values = format_count(column.rows - column.nulls, "value")
+    text = f"{column.false_negatives:,} of {values} are excluded"
+    if column.examples:
+        text += f", such as {', '.join(column.examples)}"
+    if column.cause:
+        text += f"; {column.cause}"
+    return text
 
 
-def _describe_missing(num_files: int, is_requested: bool) -> str:
-    reasons = [
-        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a "
-        "filter"
-        if num_files
-        else None,
-        "the options of the table name the column" if is_requested else None,
-    ]
-    return ", and ".join(filter(None, reasons))
+def _describe_missing(num_files: int, *, is_requested: bool) -> str:
+    reasons = []
+    if num_files:
+        verb = "has" if num_files == 1 else "have"
+        reasons.append(f"{format_count(num_files, 'other data file')} {verb} a filter")
+    if is_requested:
+        reasons.append("the options of the table name the column")
+    return ", and ".join(reasons)

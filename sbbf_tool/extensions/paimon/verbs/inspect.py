@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -89,41 +89,59 @@ class IndexInspector:
 
     def inspect(self, live: IndexedFile) -> InspectedIndex:
         """Inspect the index of one data file, without reading its data."""
-        file, notes = live.file, []
-        if live.outside is not None:
-            notes.append(Note(rules.OUTSIDE_TABLE, live.outside))
-        elif live.directory not in self._names:
-            self._names[live.directory] = _group_index_files(
-                list_names(self._table.files, live.directory)
-            )
+        file = live.file
+        index_files = self._list_index_files(live)
         index = find_index(self._table.files, live)
-        if file.embedded_index is not None and file.index_files:
-            fact = (
-                f"an index is in the manifest and in {', '.join(file.index_files)}: "
-                "Paimon reads the one in the manifest"
-            )
-            notes.append(Note(rules.DUPLICATE_INDEX, fact))
-        if index.problem is not None:
-            notes.append(Note(rules.UNREADABLE_INDEX, index.problem))
+        notes = list(_check_place(live, index))
         figures: tuple[IndexFigures, ...] = ()
+        size = len(file.embedded_index or b"")
         if index.container is not None:
+            size = len(index.container.data)
             schema = self._table.schema_of(file)
-            figures = inspect_container(
-                index.container, notes, file.row_count, schema, self._table.schema
+            figures, container_notes = inspect_container(
+                index.container, file.row_count, schema, self._table.schema
             )
-        if index.place != NONE and (unused_reason := why_unused(self._table.schema)):
+            notes += container_notes
+        unused_reason = why_unused(self._table.schema)
+        if index.place != NONE and unused_reason is not None:
             notes.append(Note(rules.UNUSED_INDEX, f"Paimon does not use it: {unused_reason}"))
-        notes += (
-            Note(
-                rules.UNREFERENCED_INDEX,
-                f"the snapshot does not refer to {name}; older snapshots may",
-            )
-            for name in self._names.get(live.directory, {}).get(file.name, ())
-            if name not in file.index_files
+        for name in index_files:
+            if name not in file.index_files:
+                fact = f"the snapshot does not refer to {name}; older snapshots may"
+                notes.append(Note(rules.UNREFERENCED_INDEX, fact))
+        inspected_file = InspectedFile(
+            data_file=file.name,
+            partition=live.partition_text,
+            bucket=live.entry.bucket,
+            rows=file.row_count,
+            place=index.place,
+            index_path=index.path,
+            size=size,
+            indexes=figures,
         )
-        size = len(index.container.data) if index.container else len(file.embedded_index or b"")
-        place = (live.partition_text, live.entry.bucket, file.row_count, index.place, index.path)
-        return InspectedIndex(InspectedFile(file.name, *place, size, figures), index, tuple(notes))
+        return InspectedIndex(inspected_file, index, tuple(notes))
+
+    def _list_index_files(self, live: IndexedFile) -> Sequence[str]:
+        """List the names of the index files of a data file, whether or not they are in use."""
+        directory = live.directory
+        if live.outside is None and directory not in self._names:
+            self._names[directory] = _group_index_files(list_names(self._table.files, directory))
+        return self._names.get(directory, {}).get(live.file.name, ())
+
+
+def _check_place(live: IndexedFile, index: FileIndex) -> Iterator[Note]:
+    """Yield the notes about the place of an index and about the index as a whole."""
+    file = live.file
+    if live.outside is not None:
+        yield Note(rules.OUTSIDE_TABLE, live.outside)
+    if file.embedded_index is not None and file.index_files:
+        names = ", ".join(file.index_files)
+        yield Note(
+            rules.DUPLICATE_INDEX,
+            f"an index is in the manifest and in {names}: Paimon reads the one in the manifest",
+        )
+    if index.problem is not None:
+        yield Note(rules.UNREADABLE_INDEX, index.problem)
 
 
 def _group_index_files(names: Iterable[str]) -> dict[str, list[str]]:
@@ -137,111 +155,103 @@ def _group_index_files(names: Iterable[str]) -> dict[str, list[str]]:
 
 def inspect_container(
     container: Container,
-    notes: list[Note],
     rows: int | None = None,
     schema: TableSchema | None = None,
     current_schema: TableSchema | None = None,
-) -> tuple[IndexFigures, ...]:
-    """Inspect every index of a container and append to `notes`.
+) -> tuple[tuple[IndexFigures, ...], tuple[Note, ...]]:
+    """Inspect every index of a container; return their figures, and the notes about them.
 
     `schema` is the schema of the data file, which has `rows` rows, and `current_schema` the current
     one, if known.
     """
     requests = _requests_of(schema)
-    figures = []
+    figures: list[IndexFigures] = []
+    notes: list[Note] = []
     for column, kinds in container.indexes.items():
         indexed = parse_indexed_column(column)
         data_type = indexed_type(schema, indexed)
         if schema is not None and data_type is None:
-            notes.append(
-                Note(rules.UNKNOWN_COLUMN, f"schema {schema.id} has no such column", column)
-            )
+            fact = f"schema {schema.id} has no such column"
+            notes.append(Note(rules.UNKNOWN_COLUMN, fact, column))
         current_column = current_name(schema, current_schema, indexed)
         for kind, entry in kinds.items():
-            bloom = _inspect_index(container, notes, column, entry, data_type, requests.get(column))
-            if bloom is not None and rows is not None:
-                notes += _check_size(bloom, entry.length, rows, column)
-            type_text = str(data_type) if data_type else None
+            notes += _check_entry(column, entry, data_type)
+            bloom = None
+            if kind == KIND and not entry.empty:
+                try:
+                    bloom = _inspect_filter(container.body_of(entry), requests.get(column))
+                except UnreadableError as error:
+                    notes.append(Note(rules.UNREADABLE_INDEX, error.message, column))
+            if bloom is not None:
+                notes += _check_filter(bloom, column)
+                if rows is not None:
+                    notes += _check_size(bloom, entry.length, rows, column)
             figures.append(
                 IndexFigures(
-                    column, current_column, type_text, kind, entry.length, entry.empty, bloom
+                    column=column,
+                    current_column=current_column,
+                    type=None if data_type is None else str(data_type),
+                    kind=kind,
+                    size=entry.length,
+                    empty=entry.empty,
+                    bloom=bloom,
                 )
             )
-    return tuple(figures)
+    return tuple(figures), tuple(notes)
 
 
 def _requests_of(schema: TableSchema | None) -> dict[str, IndexRequest]:
+    if schema is None:
+        return {}
     try:
-        return parse_bloom_columns(schema.options) if schema is not None else {}
+        return parse_bloom_columns(schema.options)
     except UnreadableError:
         return {}  # an option that is no number; Paimon fails on it
 
 
-def _inspect_index(
-    container: Container,
-    notes: list[Note],
-    column: str,
-    entry: IndexEntry,
-    data_type: DataType | None,
-    request: IndexRequest | None,
-) -> BloomFigures | None:
+def _check_entry(column: str, entry: IndexEntry, data_type: DataType | None) -> Iterator[Note]:
+    """Yield the notes about an index as the container states it."""
     if entry.kind not in PAIMON_KINDS:
-        notes.append(
-            Note(
-                rules.UNKNOWN_KIND,
-                f"unknown index type {entry.kind!r}: Paimon's reader fails",
-                column,
-            )
-        )
+        fact = f"unknown index type {entry.kind!r}: Paimon's reader fails"
+        yield Note(rules.UNKNOWN_KIND, fact, column)
     if entry.empty:
-        notes.append(
-            Note(
-                rules.EMPTY_INDEX,
-                "the index is EMPTY: Paimon skips the file for every value",
-                column,
-            )
-        )
-    if entry.kind != KIND or entry.empty:
-        return None
-    if data_type is not None and key_of(data_type) is None:
-        notes.append(
-            Note(rules.NO_HASH, f"Paimon has no hash for {data_type}: its reader fails", column)
-        )
-    try:
-        bloom = parse_bloom64(container.body_of(entry))
-    except UnreadableError as error:
-        notes.append(Note(rules.UNREADABLE_INDEX, error.message, column))
-        return None
-    rate = bloom.estimate_fpp(bloom.paimon_probes)
-    fill, ndv = bloom.fill_ratio, bloom.estimated_ndv
-    figures = BloomFigures(
-        bloom.num_bits,
-        bloom.k,
-        bloom.paimon_probes,
-        fill,
-        rate,
-        ndv,
-        _diagnose(bloom, fill, ndv, request),
+        fact = "the index is EMPTY: Paimon skips the file for every value"
+        yield Note(rules.EMPTY_INDEX, fact, column)
+    elif entry.kind == KIND and data_type is not None and key_of(data_type) is None:
+        fact = f"Paimon has no hash for {data_type}: its reader fails"
+        yield Note(rules.NO_HASH, fact, column)
+
+
+def _inspect_filter(body: bytes, request: IndexRequest | None) -> BloomFigures:
+    """Inspect a filter, which the table's options request so. Raises UnreadableError."""
+    bloom = parse_bloom64(body)
+    fill = bloom.fill_ratio
+    ndv = bloom.estimated_ndv
+    return BloomFigures(
+        num_bits=bloom.num_bits,
+        k=bloom.k,
+        paimon_probes=bloom.paimon_probes,
+        fill_ratio=fill,
+        estimated_fpp=bloom.estimate_fpp(bloom.paimon_probes),
+        estimated_ndv=ndv,
+        diagnosis=_diagnose(bloom, fill, ndv, request),
     )
-    notes += _check_filter(figures, column)
-    return figures
 
 
-def _check_filter(bloom: BloomFigures, column: str) -> Iterable[Note]:
+def _check_filter(bloom: BloomFigures, column: str) -> Iterator[Note]:
+    """Yield the notes about the bits of a filter."""
     if bloom.k >= _FIRST_MISREAD_K:
-        behaviour = (
-            "never skips a file"
-            if not bloom.paimon_probes
-            else f"checks {bloom.paimon_probes} bits per value"
-        )
+        behaviour = "never skips a file"
+        if bloom.paimon_probes:
+            behaviour = f"checks {bloom.paimon_probes} bits per value"
         fact = f"k = {bloom.k}: Paimon's Java reader takes the bytes of k as signed and {behaviour}"
         yield Note(rules.MANY_HASH_FUNCTIONS, fact, column)
     elif bloom.k == 0:
         yield Note(rules.NO_HASH_FUNCTIONS, "k = 0: the filter never skips a file", column)
     if bloom.fill_ratio == 0:
         fact = (
-            "no bit is set: Paimon skips the file for every value, which is correct only "
-            "if all values are null"
+            "no bit is set: Paimon skips the file for every value, "
+            "which is correct only if all values are null"
         )
         yield Note(rules.EMPTY_INDEX_FILTER, fact, column)
     elif bloom.estimated_fpp > sizing.SATURATED_FPP and bloom.paimon_probes:
@@ -252,7 +262,8 @@ def _check_filter(bloom: BloomFigures, column: str) -> Iterable[Note]:
         yield Note(rules.SATURATED_INDEX, fact, column)
 
 
-def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Iterable[Note]:
+def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Iterator[Note]:
+    """Yield the notes about the size of an index, in bytes, for a data file of these rows."""
     if not bloom.k or size <= _SMALL:
         return
     needed_bytes = _bytes_for(rows, bloom.k)
@@ -262,51 +273,57 @@ def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Itera
             "all values are distinct"
         )
         yield Note(rules.LARGE_FOR_ROWS, fact, column)
-    elif (
-        bloom.estimated_ndv
-        and bloom.diagnosis
-        and size > _LARGE_FOR_VALUES * _bytes_for(round(bloom.estimated_ndv), bloom.k)
-    ):
-        yield Note(rules.LARGE_FOR_VALUES, bloom.diagnosis, column)
+    elif bloom.estimated_ndv and bloom.diagnosis:
+        needed_bytes = _bytes_for(round(bloom.estimated_ndv), bloom.k)
+        if size > _LARGE_FOR_VALUES * needed_bytes:
+            yield Note(rules.LARGE_FOR_VALUES, bloom.diagnosis, column)
 
 
 def _bytes_for(values: int, k: int) -> int:
-    """Return the bytes of an index with k hash functions in which this many values set half of the
-    bits: k / ln 2 bits per value."""
+    """Return the bytes of an index in which this many values set half of the bits.
+
+    With k hash functions these are k / ln 2 bits per value.
+    """
     return math.ceil(max(1, values) * k / math.log(2) / 8) + 4
 
 
 def _diagnose(
     bloom: BloomFilter64, fill: float, ndv: float | None, request: IndexRequest | None
 ) -> str | None:
-    """Return what the fill ratio says of the number of items; None if the number fits the values,
-    or cannot be known."""
+    """Return what the fill ratio says of the number of items.
+
+    Return None if the number fits the values, or cannot be known.
+    """
     if not bloom.k or fill == 0:
         return None
-    items = request.items if request is not None and _is_sized_for(bloom, request) else None
-    capacity = bloom.num_bits * math.log(2) / bloom.k if items is None else items
-    size = f"its size for {capacity:,.0f} values" if items is None else f"items = {items}"
+    items = _items_of(bloom, request)
+    if items is not None:
+        capacity = float(items)
+        size = f"items = {items}"
+    else:
+        capacity = bloom.num_bits * math.log(2) / bloom.k
+        size = f"its size for {capacity:,.0f} values"
     start = f"{format_percent(fill)} full where 50 % is best: {size}"
     if ndv is None:
         return f"{start} is too few"
     ratio = capacity / max(1.0, ndv)
     if ratio >= _NOTABLE_RATIO:
-        return (
-            f"{start} is {f'{ratio:,.0f}' if ratio >= 10 else f'{ratio:.2g}'} x the "
-            f"{ndv:,.0f} values"
-        )
-    return f"{start} is less than the {ndv:,.0f} values" if ratio <= 1 / _NOTABLE_RATIO else None
+        times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+        return f"{start} is {times} x the {ndv:,.0f} values"
+    if ratio <= 1 / _NOTABLE_RATIO:
+        return f"{start} is less than the {ndv:,.0f} values"
+    return None
 
 
-def _is_sized_for(bloom: BloomFilter64, request: IndexRequest) -> bool:
-    """Return whether Paimon gives a filter of these options the size of this one."""
+def _items_of(bloom: BloomFilter64, request: IndexRequest | None) -> int | None:
+    """Return the items of the options if Paimon gives a filter of these the size of this one."""
+    if request is None or request.items is None:
+        return None
     try:
-        return request.items is not None and compute_sizing(request.items, request.fpp) == (
-            bloom.num_bits,
-            bloom.k,
-        )
+        num_bits, k = compute_sizing(request.items, request.fpp)
     except UsageError:
-        return False
+        return None
+    return request.items if (num_bits, k) == (bloom.num_bits, bloom.k) else None
 
 
 def inspect_paimon(
@@ -323,55 +340,58 @@ def inspect_paimon(
     Raises UnreadableError if the target is neither of them; broken indexes of a table are reported
     as findings.
     """
-    target, files = os.fsdecode(target), files or LocalFolders()
-    if target.endswith(INDEX_SUFFIX):
+    path = os.fsdecode(target)
+    files = files or LocalFolders()
+    if path.endswith(INDEX_SUFFIX):
         if snapshot is not None or branch is not None:
-            raise UsageError("an index file has no snapshots and no branches", file=target)
-        container, notes = parse_file(files, target, parse_container), list[Note]()
-        file = InspectedFile(
-            target,
-            "",
-            None,
-            None,
-            FILE,
-            target,
-            len(container.data),
-            inspect_container(container, notes),
-        )
-        return PaimonInspectReport(
-            target,
-            None,
-            (file,),
-            _sum_columns((file,)),
-            tuple(note.to_finding(target) for note in notes),
-        )
-    table = open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+            raise UsageError("an index file has no snapshots and no branches", file=path)
+        return _inspect_index_file(files, path)
+    table = open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     inspector = IndexInspector(table)
-    inspected = [inspector.inspect(live) for live in table.live_files]
-    reports = tuple(each.file for each in inspected)
-    findings = tuple(
-        note.to_finding(each.file.data_file) for each in inspected for note in each.notes
-    )
+    reports: list[InspectedFile] = []
+    findings: list[Finding] = []
+    for live in table.live_files:
+        inspected = inspector.inspect(live)
+        reports.append(inspected.file)
+        findings += [note.to_finding(live.file.name) for note in inspected.notes]
     return PaimonInspectReport(
-        table.path, table.snapshot_id, reports, _sum_columns(reports), findings
+        table.path, table.snapshot_id, tuple(reports), _sum_columns(reports), tuple(findings)
     )
+
+
+def _inspect_index_file(files: FileIO, path: str) -> PaimonInspectReport:
+    container = parse_file(files, path, parse_container)
+    figures, notes = inspect_container(container)
+    file = InspectedFile(
+        data_file=path,
+        partition="",
+        bucket=None,
+        rows=None,
+        place=FILE,
+        index_path=path,
+        size=len(container.data),
+        indexes=figures,
+    )
+    findings = tuple(note.to_finding(path) for note in notes)
+    return PaimonInspectReport(path, None, (file,), _sum_columns([file]), findings)
 
 
 def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]:
-    filters: dict[str, list[tuple[int, float]]] = {}
+    sizes: dict[str, list[int]] = {}
+    rates: dict[str, list[float]] = {}
     for file in files:
         for index in file.indexes:
             if index.bloom is not None:
-                filters.setdefault(index.current_column or index.column, []).append(
-                    (index.size, index.bloom.estimated_fpp)
-                )
+                column = index.current_column or index.column
+                sizes.setdefault(column, []).append(index.size)
+                rates.setdefault(column, []).append(index.bloom.estimated_fpp)
     return tuple(
         IndexColumnTotal(
-            column,
-            len(figures),
-            len(files),
-            sum(size for size, _ in figures),
-            fmean(rate for _, rate in figures),
+            column=column,
+            files_with_filter=len(sizes[column]),
+            files=len(files),
+            filter_bytes=sum(sizes[column]),
+            mean_fpp=fmean(rates[column]),
         )
-        for column, figures in filters.items()
+        for column in sizes
     )
