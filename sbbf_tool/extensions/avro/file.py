@@ -221,8 +221,10 @@ def _unzstd(block: bytes) -> bytes:
 
 
 def _unsnap(block: bytes) -> bytes:
-    """Decompress raw snappy, before which is its unpacked size, and after it a CRC-32 of these
-    bytes."""
+    """Decompress raw snappy, which states its unpacked size.
+
+    A CRC-32 of the unpacked bytes follows.
+    """
     import pyarrow as pa
 
     size = 0

@@ -239,10 +239,10 @@ class Encoding:
             raise UnreadableError(f"the Avro schema cannot be read ({_shorten(error)})") from None
 
     def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
-        """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone
-        surrogates (`surrogateescape`).
+        """Read one value.
 
-        Raises UnreadableError, with the offset where reading stopped.
+        With `raw_strings`, bytes of a string that are not UTF-8 become lone surrogates
+        (`surrogateescape`). Raises UnreadableError, with the offset where reading stopped.
         """
         import fastavro
 

@@ -71,11 +71,11 @@ class BloomFilter64:
 
     @property
     def paimon_probes(self) -> int:
-        """Number of bits that Paimon's Java reader checks: it adds up the four bytes of k as
-        *signed* bytes.
+        """Number of bits that Paimon's Java reader checks.
 
-        The number equals `k` below 128, is 0 for 128..255 (so that such a filter never skips a
-        file), and is less than `k` above 255.
+        The reader adds up the four bytes of k as *signed* bytes. The number equals `k` below 128,
+        is 0 for 128..255 (so that such a filter never skips a file), and is less than `k` above
+        255.
         """
         total = 0
         for (byte,) in struct.iter_unpack("b", self.k.to_bytes(4, "big")):

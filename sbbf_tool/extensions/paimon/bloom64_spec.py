@@ -84,11 +84,11 @@ _LONG_MAX = (1 << 63) - 1
 
 
 def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
-    """Compute the bits (a multiple of 8) and hash functions (at least 1) that Paimon gives a filter
-    for `items` expected distinct values.
+    """Compute the bits and hash functions that Paimon gives a filter for `items` distinct values.
 
-    Raises UsageError if Paimon's own constructor throws an exception: the size overflows, or the
-    numbers are invalid.
+    The number of bits is a multiple of 8, and there is at least one hash function. Raises
+    UsageError if Paimon's own constructor throws an exception: the size overflows, or the numbers
+    are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
         raise UsageError(f"items must fit in a 64-bit integer, not {items}")

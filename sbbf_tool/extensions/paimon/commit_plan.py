@@ -66,8 +66,7 @@ class IndexChange(Frozen):
 
     @property
     def place(self) -> tuple[str, str | None, int]:
-        """Where the index will be, its path if it is a file, and its bytes, as reports state
-        them."""
+        """The place of the index, its path if it is a file, and its bytes, as in reports."""
         if self.container is None:
             return NONE, self.path, 0
         place = FILE if self.path else EMBEDDED
@@ -107,11 +106,10 @@ def plan_commit(
     now_millis: int,
     unique: str,
 ) -> CommitPlan:
-    """Plan the files that change these indexes in the snapshot of the table. The names of the files
-    contain `unique`.
+    """Plan the files that change these indexes in the snapshot of the table.
 
-    Raises RefusedError for fields of a Paimon version that this tool does not support, and for
-    manifests that are not Avro.
+    The names of the files contain `unique`. Raises RefusedError for fields of a Paimon version that
+    this tool does not support, and for manifests that are not Avro.
     """
     check_snapshot(snapshot, table.path)
     try:
@@ -164,8 +162,10 @@ def _forget_entries(
     base: Sequence[dict[str, Any]],
     manifests: _NewManifests,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of the base list, whose manifests lack entries that were deleted and are
-    added again."""
+    """Yield the records of the base list.
+
+    Its manifests lack entries that were deleted and are in `added` again.
+    """
     deleted = _identities(table.entries(), DELETE) & added
     if not deleted:
         yield from base
@@ -191,10 +191,9 @@ def _check_outcome(
     base: Sequence[dict[str, Any]],
     new_manifests: Mapping[str, bytes],
 ) -> None:
-    """Check, by reading the manifests of the commit as Paimon does, that the data files are the
-    same, and only the changed ones differ.
+    """Raise RefusedError unless the data files are the same, and only the changed ones differ.
 
-    Raises RefusedError otherwise.
+    The manifests of the commit are read as Paimon reads them.
     """
     entries = list(delta_entries)
     for record in base:
@@ -221,8 +220,10 @@ def _data_files(identities: Iterable[Identity]) -> set[tuple[bytes, int, int, st
 def _build_snapshot_record(
     snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str
 ) -> dict[str, Any]:
-    """Build the fields of the next snapshot: those of the previous one, except for fields that
-    every commit sets."""
+    """Build the fields of the next snapshot.
+
+    They are those of the previous one, except for fields that every commit sets.
+    """
     before = snapshot.record
     record = {
         **before,
@@ -251,8 +252,10 @@ def _build_snapshot_record(
 def _rewrite_manifests(
     table: PaimonTable, changes: Sequence[IndexChange]
 ) -> Iterator[tuple[AvroHeader, Entries]]:
-    """Yield new manifests, each with the schema of the manifests its entries come from, so that
-    every field keeps its value."""
+    """Yield header and entries of new manifests.
+
+    Each has the schema of the manifests its entries come from, so that every field keeps its value.
+    """
     pending = {change.entry.identity: change for change in changes}
     groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
     for name in table.manifest_names():

@@ -108,7 +108,7 @@ class _Table(Frozen):
 
     def _manifests(self, folder: str, size: int) -> dict[str, bytes]:
         # Each of the two row groups has a null, too.
-        rows = len(self.kind.stored(0)) + 1 + len(self.kind.stored(1)) + 1
+        rows = sum(len(self.kind.stored(number)) + 1 for number in (0, 1))
         entry = self._entry(size, rows)
         manifest = build_file(avro_header(ENTRY_FIELDS), [entry])
         schema = parse_table_schema(self._schema())
@@ -216,8 +216,10 @@ def _text(kind: Kind, plain: bytes) -> str:
 
 
 def _hash(kind: Kind, plain: bytes) -> int:
-    """Compute Paimon's hash (FastHash.java): XXH64 of bytes, Wang's mix of the sign-extended
-    integer or bits."""
+    """Compute Paimon's hash (FastHash.java): XXH64 of bytes, Wang's mix of other values.
+
+    Integers, and the bits of floating-point numbers, are sign-extended.
+    """
     if kind.physical == "BYTE_ARRAY":
         return spec.xxh64(plain)
     return bloom64_spec.wang_hash(int.from_bytes(plain, "little", signed=True))
@@ -319,8 +321,10 @@ def avro_header(fields: Mapping[str, object], codec: str = "null") -> AvroHeader
 
 
 def describe_file(name: str, size: int, rows: int, **fields: object) -> dict[str, object]:
-    """Return the `_FILE` of a manifest entry, for a file without keys; `fields` are those with
-    other values than 0 or null."""
+    """Return the `_FILE` of a manifest entry, for a file without keys.
+
+    `fields` are those with other values than 0 or null.
+    """
     numbers = ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL")
     return {
         **dict.fromkeys(FILE_FIELDS),

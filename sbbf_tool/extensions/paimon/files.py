@@ -22,15 +22,16 @@ Paimon reads its other files."""
 
 
 class FileIO(CreatingFiles, Protocol):
-    """Storage of tables: it can create a file atomically, and durably, and only if the file does
-    not exist."""
+    """Storage of tables, which can create a file if it does not exist: atomically, durably."""
 
     def list(self, directory: str) -> Sequence[str]:
         """List the names in a directory, in any order; empty if there is no such directory."""
 
     def resolve(self, path: str) -> str:
-        """Return the canonical path: absolute, with links followed, whether or not the file
-        exists."""
+        """Return the canonical path of a file, which need not exist.
+
+        It is absolute, and links are followed.
+        """
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file atomically, replacing an existing one."""

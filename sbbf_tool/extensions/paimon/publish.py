@@ -235,12 +235,11 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
 def carry_out(
     table: PaimonTable, changes: Iterable[tuple[IndexChange, Row]], *, dry_run: bool
 ) -> tuple[int | None, tuple[Row, ...], tuple[SkippedFile, ...]]:
-    """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and
-    keeps none.
+    """Publish the changes as one commit: see `publish`.
 
     Return the number of the new snapshot, the rows of the changes that were made, and the files
-    that another commit changed in the meantime. Raises RefusedError or WriteError; except for an
-    unknown outcome, nothing is then changed.
+    that another commit changed in the meantime. A dry run only plans each of the changes, and keeps
+    none. Raises RefusedError or WriteError; except for an unknown outcome, nothing is then changed.
     """
     rows: dict[str, Row] = {}
 

@@ -277,11 +277,10 @@ def open_table(
     branch: str | None = None,
     allow_outside: bool = False,
 ) -> PaimonTable:
-    """Open a table, by default on the local file system, at its latest snapshot, or at the snapshot
-    with this number.
+    """Open a table at its latest snapshot, or at the snapshot with this number.
 
-    Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows
-    reading them. Raises UnreadableError if the directory is not a table or lacks the schema of the
+    The table is by default on the local file system. Files outside its directory are skipped, with
+    the reason, unless `allow_outside` allows reading them. Raises UnreadableError if the directory is not a table or lacks the schema of the
     snapshot, and UsageError if the table has no such snapshot.
     """
     path = os.fsdecode(table).rstrip("/") or "/"

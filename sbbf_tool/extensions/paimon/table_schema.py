@@ -280,10 +280,10 @@ def current_name(
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataField, DataType]:
-    """Find a column by its current name; return its name in an index, its field, and the type of
-    its values.
+    """Find a column by its current name.
 
-    Raises UsageError, with similar names, when there is none.
+    Return its name in an index, its field, and the type of its values. Raises UsageError, with
+    similar names, when there is no such column.
     """
     indexed = parse_indexed_column(name)
     field = schema.field(indexed.column)

@@ -38,10 +38,15 @@ class PaimonIndexes(Frozen, RowView):
         from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
         from sbbf_tool.reports.plain import schema_of
 
-        index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
-        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
-        target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
-        return [*target, *fields_of(InspectedFile, but=("indexes",)), index, findings]
+        index = pa.struct(list(schema_of(IndexFigures)))
+        finding = pa.struct(list(schema_of(Finding)))
+        return [
+            pa.field("file", pa.string()),
+            pa.field("snapshot", pa.int64()),
+            *fields_of(InspectedFile, but=("indexes",)),
+            pa.field("index", index),
+            pa.field("findings", pa.list_(finding)),
+        ]
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return map(ListedFile, names)

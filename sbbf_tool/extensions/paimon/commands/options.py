@@ -34,13 +34,16 @@ def outside_option(command: Command) -> Command:
 
 
 def table_options(command: Command) -> Command:
-    """Add the options that pass `snapshot` and `allow_outside` to a command, and `branch` if its
-    table is the folder of one."""
+    """Add the options that pass `snapshot` and `allow_outside` to a command.
+
+    A command whose table is the folder of a branch gets `branch`, too.
+    """
 
     @wraps(command)
     def wrapped(*args: Any, **options: Any) -> object:
         name = "table" if "table" in options else "target"
-        if match := _BRANCH.fullmatch(options[name]):
+        match = _BRANCH.fullmatch(options[name])
+        if match:
             options[name], options["branch"] = match.groups()
         return command(*args, **options)
 

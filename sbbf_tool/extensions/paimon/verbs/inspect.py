@@ -173,30 +173,23 @@ def inspect_container(
         if schema is not None and data_type is None:
             fact = f"schema {schema.id} has no such column"
             notes.append(Note(rules.UNKNOWN_COLUMN, fact, column))
-        current_column = current_name(schema, current_schema, indexed)
-        for kind, entry in kinds.items():
-            notes += _check_entry(column, entry, data_type)
-            bloom = None
-            if kind == KIND and not entry.empty:
-                try:
-                    bloom = _inspect_filter(container.body_of(entry), requests.get(column))
-                except UnreadableError as error:
-                    notes.append(Note(rules.UNREADABLE_INDEX, error.message, column))
-            if bloom is not None:
-                notes += _check_filter(bloom, column)
-                if rows is not None:
-                    notes += _check_size(bloom, entry.length, rows, column)
-            figures.append(
-                IndexFigures(
-                    column=column,
-                    current_column=current_column,
-                    type=None if data_type is None else str(data_type),
-                    kind=kind,
-                    size=entry.length,
-                    empty=entry.empty,
-                    bloom=bloom,
-                )
+        for entry in kinds.values():
+            bloom, entry_notes = _inspect_index(
+                container, column, entry, data_type, requests.get(column)
             )
+            notes += entry_notes
+            if bloom is not None and rows is not None:
+                notes += _check_size(bloom, entry.length, rows, column)
+            index_figures = IndexFigures(
+                column=column,
+                current_column=current_name(schema, current_schema, indexed),
+                type=None if data_type is None else str(data_type),
+                kind=entry.kind,
+                size=entry.length,
+                empty=entry.empty,
+                bloom=bloom,
+            )
+            figures.append(index_figures)
     return tuple(figures), tuple(notes)
 
 
@@ -209,21 +202,37 @@ def _requests_of(schema: TableSchema | None) -> dict[str, IndexRequest]:
         return {}  # an option that is no number; Paimon fails on it
 
 
-def _check_entry(column: str, entry: IndexEntry, data_type: DataType | None) -> Iterator[Note]:
-    """Yield the notes about an index as the container states it."""
+def _inspect_index(
+    container: Container,
+    column: str,
+    entry: IndexEntry,
+    data_type: DataType | None,
+    request: IndexRequest | None,
+) -> tuple[BloomFigures | None, list[Note]]:
+    """Return the figures of an index, None for one without a readable filter, and notes."""
+    notes: list[Note] = []
     if entry.kind not in PAIMON_KINDS:
         fact = f"unknown index type {entry.kind!r}: Paimon's reader fails"
-        yield Note(rules.UNKNOWN_KIND, fact, column)
+        notes.append(Note(rules.UNKNOWN_KIND, fact, column))
     if entry.empty:
         fact = "the index is EMPTY: Paimon skips the file for every value"
-        yield Note(rules.EMPTY_INDEX, fact, column)
-    elif entry.kind == KIND and data_type is not None and key_of(data_type) is None:
+        notes.append(Note(rules.EMPTY_INDEX, fact, column))
+    if entry.kind != KIND or entry.empty:
+        return None, notes
+    if data_type is not None and key_of(data_type) is None:
         fact = f"Paimon has no hash for {data_type}: its reader fails"
-        yield Note(rules.NO_HASH, fact, column)
+        notes.append(Note(rules.NO_HASH, fact, column))
+    try:
+        bloom = _inspect_filter(container.body_of(entry), request)
+    except UnreadableError as error:
+        notes.append(Note(rules.UNREADABLE_INDEX, error.message, column))
+        return None, notes
+    notes += _check_filter(bloom, column)
+    return bloom, notes
 
 
 def _inspect_filter(body: bytes, request: IndexRequest | None) -> BloomFigures:
-    """Inspect a filter, which the table's options request so. Raises UnreadableError."""
+    """Inspect a filter; `request` is that of the table's options. Raises UnreadableError."""
     bloom = parse_bloom64(body)
     fill = bloom.fill_ratio
     ndv = bloom.estimated_ndv

@@ -313,13 +313,25 @@ def verify_paimon(
         return PaimonVerifyReport(table.path, tuple(verified))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
-    data_path = data_file_of(path) if data_file is None else os.fsdecode(data_file)
-    if data_file is None and not is_listed(files, data_path):
+    data_path = _find_data_file(files, path) if data_file is None else os.fsdecode(data_file)
+    return _verify_index_file(files, path, data_path, max_page_bytes)
+
+
+def _find_data_file(files: FileIO, path: str) -> str:
+    """Return the path of the data file that an index file is beside."""
+    data_path = data_file_of(path)
+    if not is_listed(files, data_path):
         raise UsageError(
             f"its data file {os.path.basename(data_path)} does not exist beside it",
             file=path,
             hint="name the data file",
         )
+    return data_path
+
+
+def _verify_index_file(
+    files: FileIO, path: str, data_path: str, max_page_bytes: MaxPageBytes
+) -> PaimonVerifyReport:
     container = parse_file(files, path, parse_container)
     table_and_file = find_table_around(files, data_path)
     schema = table_and_file.schema if table_and_file is not None else None
