@@ -98,8 +98,10 @@ def _read_metadata_without_int96(data: bytes) -> parquet.FileMetaData:
     pyarrow reads INT96 as 64 bits of nanoseconds, in which times 584 years apart are the same.
     """
     tail = parse_tail(data[-TAIL_BYTES:], len(data))
-    raw = without_int96(data[tail.start : tail.start + tail.length])
-    return parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
+    footer_end = tail.start + tail.length
+    footer = without_int96(data[tail.start : footer_end])
+    empty_file = MAGIC + footer + build_tail(footer)
+    return parquet.read_metadata(pa.BufferReader(empty_file))
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -221,7 +223,8 @@ def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
 def _is_text_map(stored: pa.DataType) -> bool:
     if not pa.types.is_map(stored):
         return False
-    return bool(pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type))
+    key_type = stored.key_type
+    return bool(pa.types.is_string(key_type) or pa.types.is_large_string(key_type))
 
 
 def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
@@ -288,7 +291,8 @@ def read_int96(values: pa.Array) -> pa.Array:
     """
     layout = np.dtype([("nanos", "<i8"), ("day", "<i4")])
     end = values.offset + len(values)
-    stored = np.frombuffer(values.buffers()[1], layout)[values.offset : end]
+    _, buffer = values.buffers()
+    stored = np.frombuffer(buffer, layout)[values.offset : end]
     days = stored["day"].astype(np.int64) - JULIAN_DAY_OF_EPOCH
     micros = days * _DAY_MICROS + stored["nanos"] // 1000
     return pa.array(micros).view(pa.timestamp("us"))

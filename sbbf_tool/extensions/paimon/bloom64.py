@@ -77,9 +77,10 @@ class BloomFilter64:
         is 0 for 128..255 (so that such a filter never skips a file), and is less than `k` above
         255.
         """
+        stored = self.k.to_bytes(4, "big")
         total = 0
-        for (byte,) in struct.iter_unpack("b", self.k.to_bytes(4, "big")):
-            total = (total << 8) + byte
+        for (signed_byte,) in struct.iter_unpack("b", stored):
+            total = (total << 8) + signed_byte
         return max(0, to_int32(total))
 
     def insert(self, hashes: Hashes) -> None:
@@ -92,7 +93,8 @@ class BloomFilter64:
             h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
             for i in range(1, self.k + 1):
                 at = self._positions(h1, h2, i)
-                np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
+                masks = np.left_shift(1, at & 7).astype(np.uint8)
+                np.bitwise_or.at(self.bits, at >> 3, masks)
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
         """Return for each hash whether the filter may hold it.
@@ -108,7 +110,9 @@ class BloomFilter64:
             alive = np.arange(len(h1))
             for i in range(1, rounds + 1):
                 at = self._positions(h1[alive], h2[alive], i)
-                alive = alive[(self.bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1]
+                shifts = (at & 7).astype(np.uint8)
+                is_set = (self.bits[at >> 3] >> shifts) & 1 == 1
+                alive = alive[is_set]
                 if not alive.size:
                     break
             chunk = np.zeros(len(h1), np.bool_)
@@ -126,7 +130,8 @@ class BloomFilter64:
     @property
     def fill_ratio(self) -> float:
         """Share of the bits that are set, 0 to 1."""
-        return int.from_bytes(self.bits.tobytes(), "little").bit_count() / self.num_bits
+        bits = int.from_bytes(self.bits.tobytes(), "little")
+        return bits.bit_count() / self.num_bits
 
     def estimate_fpp(self, probes: int | None = None) -> float:
         """Estimate the false-positive rate: the fill ratio to the power of the number of probes."""

@@ -177,7 +177,12 @@ def _tables() -> Iterator[_Table]:
     answer = _answer_with(kind, body)
     about = "the index is in the manifest"
     yield _Table("embedded", about, "BIGINT", kind, _build_index(body), answer, is_embedded=True)
-    several = build_container({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}})
+    several = build_container(
+        {
+            "w": {KIND: body},
+            _COLUMN: {"bitmap": b"unknown", KIND: body},
+        }
+    )
     about = "an index of two columns, with a bitmap before the Bloom filter"
     yield _Table("several-indexes", about, "BIGINT", kind, several, answer)
     unknown = build_container({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}})

@@ -64,7 +64,8 @@ def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """
     header = parse_header(data)
     fields = fields_of(header.schema)
-    schema = pa.schema([(name, _arrow_type(field)) for name, field in fields.items()])
+    arrow_fields = [pa.field(name, _arrow_type(field)) for name, field in fields.items()]
+    schema = pa.schema(arrow_fields)
     types = resolve_types(schema, columns, orc=False)
     rows = iter_values(data, header, raw_strings=True)
     return ColumnHashes(types, iterate_batches("Avro", _hash_rows(rows, types, schema)))
@@ -134,9 +135,14 @@ def hash_columns(
 
 def _check_pages(data: bytes, names: Collection[str], limit: PageLimit) -> None:
     """Raise OversizedPageError for a page of these columns, or of a column below one of them."""
+
+    def read(offset: int, length: int) -> bytes:
+        return data[offset : offset + length]
+
     prefixes = tuple(f"{name}." for name in names)
     tail = parse_tail(data[-TAIL_BYTES:], len(data))
-    footer = Footer(data[tail.start : tail.start + tail.length], tail.start)
+    footer_end = tail.start + tail.length
+    footer = Footer(data[tail.start : footer_end], tail.start)
     for number in range(footer.num_row_groups):
         for column in footer.columns:
             meta = footer.chunk(number, column.index)
@@ -145,4 +151,4 @@ def _check_pages(data: bytes, names: Collection[str], limit: PageLimit) -> None:
                 continue
             with ErrorPlace(None, f"column {column.name}, row group {number}"):
                 walk = HeaderWalk(meta, len(data), limit.ensure)
-                walk.check_up_to(len(data), lambda offset, length: data[offset : offset + length])
+                walk.check_up_to(len(data), read)

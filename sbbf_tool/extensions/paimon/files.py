@@ -104,7 +104,8 @@ class ConfinedFiles:
     def find_outside_place(self, path: str) -> str | None:
         """Return the target of a path if it is outside the table; None if it is inside."""
         place = self._files.resolve(path)
-        if place == self._root or place.startswith(f"{self._root.rstrip('/')}/"):
+        root = self._root.rstrip("/")
+        if place == self._root or place.startswith(f"{root}/"):
             return None
         return place
 

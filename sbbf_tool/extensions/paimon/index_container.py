@@ -108,7 +108,10 @@ class Container(Frozen):
 
     def body_of(self, index: IndexEntry) -> bytes:
         """Return the bytes of an index; empty for an EMPTY one."""
-        return b"" if index.empty else self.data[index.start : index.start + index.length]
+        if index.empty:
+            return b""
+        end = index.start + index.length
+        return self.data[index.start : end]
 
     @property
     def bodies(self) -> dict[str, dict[str, bytes | None]]:

@@ -5,6 +5,7 @@ A newer field might be wrong after an index is added or removed, so a table that
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sbbf_tool.errors import RefusedError
@@ -182,7 +183,12 @@ def read_manifest_lists(
         )
     newest = max(headers, key=lambda header: len(fields_of(header.schema)))
     fields = fields_of(newest.schema)
-    return newest.renew(), [{field: record.get(field) for field in fields} for record in records]
+    return newest.renew(), [_select(record, fields) for record in records]
+
+
+def _select(record: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    """Return these fields of a record, which are null where the record lacks them."""
+    return {field: record.get(field) for field in fields}
 
 
 def _parse_writable_list(data: bytes) -> tuple[AvroHeader, list[dict[str, Any]]]:

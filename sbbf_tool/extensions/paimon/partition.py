@@ -143,7 +143,8 @@ def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
         word, more = _build_field(value, data_type, far_at + len(far))
         fixed.append(word)
         far += more
-    return len(types).to_bytes(4, "big") + bytes(nulls) + b"".join(fixed) + bytes(far)
+    num_fields = len(types).to_bytes(4, "big")
+    return b"".join((num_fields, nulls, *fixed, far))
 
 
 def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
@@ -157,7 +158,7 @@ def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes,
             millis = struct.pack("<q", value.millis)
             if data_type.precision <= _COMPACT_TIMESTAMP:
                 return millis, b""
-            return struct.pack("<q", far_at << 32 | value.nanos), millis
+            return _pack_place(far_at, value.nanos), millis
         case Decimal():
             return _build_decimal(value, data_type, far_at)
         case _:
@@ -166,14 +167,16 @@ def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes,
 
 def _build_bytes(data: bytes, far_at: int) -> tuple[bytes, bytes]:
     if len(data) <= _INLINE:
-        return data.ljust(_INLINE, b"\0") + bytes((0x80 | len(data),)), b""
+        last = bytes((0x80 | len(data),))
+        return data.ljust(_INLINE, b"\0") + last, b""
     padding = bytes(-len(data) % 8)
-    return struct.pack("<q", far_at << 32 | len(data)), data + padding
+    return _pack_place(far_at, len(data)), data + padding
 
 
 def _build_decimal(value: Decimal, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
     sign, digits, exponent = value.as_tuple()
-    unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + data_type.scale)
+    shift = int(exponent) + data_type.scale
+    unscaled = int("".join(map(str, digits))) * 10**shift
     if sign:
         unscaled = -unscaled
     if data_type.precision <= _COMPACT_DECIMAL:
@@ -181,7 +184,12 @@ def _build_decimal(value: Decimal, data_type: DataType, far_at: int) -> tuple[by
     # As few bytes as two's complement takes, as Java's BigInteger.toByteArray.
     size = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
     data = unscaled.to_bytes(size, "big", signed=True)
-    return struct.pack("<q", far_at << 32 | len(data)), data.ljust(16, b"\0")
+    return _pack_place(far_at, len(data)), data.ljust(16, b"\0")
+
+
+def _pack_place(far_at: int, low: int) -> bytes:
+    """Build the 8 bytes of a field whose value is at `far_at`: length or nanoseconds are `low`."""
+    return struct.pack("<q", far_at << 32 | low)
 
 
 def _count_null_bytes(fields: int) -> int:
@@ -274,7 +282,8 @@ def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> st
         if second or digits:
             clock += f":{second:02d}"
     else:
-        digits = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
+        precision = data_type.precision
+        digits = fraction[:precision] + fraction[precision:].rstrip("0")
         clock = f"{date_of(days)} {hour:02d}:{minute:02d}:{second:02d}"
     return f"{clock}.{digits}" if digits else clock
 

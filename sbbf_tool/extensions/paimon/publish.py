@@ -63,13 +63,14 @@ def publish(
             present, missing = _split_by_presence(table, pending)
             if table.snapshot is None or not present:
                 return None, _names_of(pending)
-            plan = plan_commit(
-                table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4())
-            )
+            now_millis = time.time_ns() // 1_000_000
+            unique = str(uuid.uuid4())
+            plan = plan_commit(table, table.snapshot, present, now_millis, unique)
             if not _write_commit(files, table, plan, index_files):
                 continue
+            latest = str(plan.snapshot_id).encode()
             with contextlib.suppress(OSError):  # the table is valid if these steps fail
-                files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
+                files.replace(join(path, "snapshot", "LATEST"), latest)
                 for change in missing:
                     if change.path is not None:
                         files.remove(change.path)

@@ -100,7 +100,9 @@ class PaimonInspectReport(Tabular):
     @property
     def is_table(self) -> bool:
         """Whether the target is a table, not an index file."""
-        return self.snapshot is not None or not any(file.rows is None for file in self.files)
+        if self.snapshot is not None:
+            return True
+        return all(file.rows is not None for file in self.files)
 
     def _rows(self) -> Iterable[object]:
         for file in self.files:

@@ -172,7 +172,8 @@ class PaimonTable:
             ) from None
         external = entry.file.external_path
         directory = self._find_directory(entry, values) if external is None else parent(external)
-        live = IndexedFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
+        partition = tuple(zip(keys, types, values, strict=True))
+        live = IndexedFile(entry, partition, directory)
         if self.files.allow_outside:
             return live
         return replace(live, outside=self._why_outside(live))
@@ -280,8 +281,9 @@ def open_table(
     """Open a table at its latest snapshot, or at the snapshot with this number.
 
     The table is by default on the local file system. Files outside its directory are skipped, with
-    the reason, unless `allow_outside` allows reading them. Raises UnreadableError if the directory is not a table or lacks the schema of the
-    snapshot, and UsageError if the table has no such snapshot.
+    the reason, unless `allow_outside` allows reading them. Raises UnreadableError if the directory
+    is not a table or lacks the schema of the snapshot, and UsageError if the table has no such
+    snapshot.
     """
     path = os.fsdecode(table).rstrip("/") or "/"
     root = branch_root(path, branch)

@@ -157,8 +157,9 @@ def parse_type_text(text: str) -> DataType:
     """
     stripped = text.strip()
     nested = _MAP.fullmatch(stripped)
-    if nested and nested["types"].count(",") == 1 and "<" not in nested["types"]:
-        key, _, value = nested["types"].partition(",")
+    types = nested["types"] if nested else ""
+    if nested and types.count(",") == 1 and "<" not in types:
+        key, _, value = types.partition(",")
         return DataType(
             "MAP",
             nullable=_is_nullable(nested["rest"]),
@@ -311,11 +312,11 @@ def parse_table_schema(data: bytes) -> TableSchema:
     tree = parse_object(data, "a schema file")
     options = optional(tree, "options", dict) or {}
     return TableSchema(
-        required(tree, "id", int),
-        parse_fields(tree.get("fields")),
-        strings(tree, "partitionKeys"),
-        strings(tree, "primaryKeys"),
-        {str(name): str(value) for name, value in options.items()},
+        id=required(tree, "id", int),
+        fields=parse_fields(tree.get("fields")),
+        partition_keys=strings(tree, "partitionKeys"),
+        primary_keys=strings(tree, "primaryKeys"),
+        options={str(name): str(value) for name, value in options.items()},
     )
 
 

@@ -101,7 +101,7 @@ def build_index(
 
     Raises the errors of `build`.
     """
-    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow
+    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow.parquet
 
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column:

@@ -110,9 +110,10 @@ class _Check:
             for live, columns in self.columns_by_file:
                 self._add(live, self._find_missing(live, columns))
         self.findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+        failed = any(self.selection.fails(finding.severity) for finding in self.findings)
         return CheckReport(
             file=redact(self.table.path),
-            failed=any(self.selection.fails(finding.severity) for finding in self.findings),
+            failed=failed,
             fail_on=self.selection.fail_on,
             rules=tuple(map(self._outcome, INDEX_RULES)),
             findings=tuple(self.findings),

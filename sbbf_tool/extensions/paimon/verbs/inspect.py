@@ -68,7 +68,8 @@ class Note(NamedTuple):
 
     def to_finding(self, file: str) -> Finding:
         """Return the finding of `inspect`, whose message is the fact."""
-        return Finding(self.rule, rules.BY_NAME[self.rule].severity, file, self.column, self.fact)
+        severity = rules.BY_NAME[self.rule].severity
+        return Finding(self.rule, severity, file, self.column, self.fact)
 
 
 class InspectedIndex(Frozen):
@@ -126,7 +127,8 @@ class IndexInspector:
         directory = live.directory
         if live.outside is None and directory not in self._names:
             self._names[directory] = _group_index_files(list_names(self._table.files, directory))
-        return self._names.get(directory, {}).get(live.file.name, ())
+        names_by_data_file = self._names.get(directory, {})
+        return names_by_data_file.get(live.file.name, ())
 
 
 def _check_place(live: IndexedFile, index: FileIndex) -> Iterator[Note]:
@@ -293,7 +295,8 @@ def _bytes_for(values: int, k: int) -> int:
 
     With k hash functions these are k / ln 2 bits per value.
     """
-    return math.ceil(max(1, values) * k / math.log(2) / 8) + 4
+    num_bits = max(1, values) * k / math.log(2)
+    return math.ceil(num_bits / 8) + 4
 
 
 def _diagnose(

@@ -302,9 +302,11 @@ def _parse_key(text: str, data_type: DataType) -> bytes | int:
         case HashForm.INTEGER:
             return _parse_integer(text, data_type)
         case HashForm.FLOAT:
-            return int(float_keys(np.array([_parse_float(text)], np.float32))[0])
+            floats = np.array([_parse_float(text)], np.float32)
+            return int(float_keys(floats)[0])
         case HashForm.DOUBLE:
-            return int(double_keys(np.array([_parse_double(text)], np.float64))[0])
+            doubles = np.array([_parse_double(text)], np.float64)
+            return int(double_keys(doubles)[0])
         case form:
             return _parse_iso(text, data_type, form)
 
@@ -318,8 +320,10 @@ def _parse_iso(text: str, data_type: DataType, form: HashForm) -> int:
         time = parse(text)
     except (ValueError, OverflowError):
         raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601") from None
-    if form is HashForm.TIME and (time.zoned or not 0 <= time.nanos < iso8601.NANOS_PER_DAY):
-        raise UsageError(f"{text!r:.60} is not a time of day")
+    if form is HashForm.TIME:
+        is_within_day = 0 <= time.nanos < iso8601.NANOS_PER_DAY
+        if time.zoned or not is_within_day:
+            raise UsageError(f"{text!r:.60} is not a time of day")
     if data_type.root == "TIMESTAMP" and time.zoned and not text.endswith("Z"):
         raise UsageError(
             f"{text!r:.60} has an offset, but a TIMESTAMP has no time zone",
@@ -380,7 +384,8 @@ def _parse_float(text: str) -> np.float32:
     double = _parse_double(text)
     if not math.isfinite(double):
         return np.float32(double)
-    nearest = pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py()
+    decimal = pa.scalar(text.lstrip("+"))
+    nearest = decimal.cast(pa.float32()).as_py()
     if math.isinf(nearest):
         raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
     return np.float32(nearest)

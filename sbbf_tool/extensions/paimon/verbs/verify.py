@@ -135,7 +135,8 @@ def _hash_fixed(keys: Sequence[int], size: int, order: Literal["little", "big"])
 
 def _hash_wrapped(keys: Iterable[int]) -> Hashes:
     """Compute Paimon's hash of the low 64 bits of each key."""
-    return hash_longs(np.array([to_int64(key) for key in keys], np.int64))
+    wrapped_keys = [to_int64(key) for key in keys]
+    return hash_longs(np.array(wrapped_keys, np.int64))
 
 
 _EXAMPLES = 5
@@ -191,7 +192,7 @@ def _verify_column(
     schema: TableSchema | None,
     max_page_bytes: MaxPageBytes,
 ) -> VerifiedColumn:
-    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow
+    from sbbf_tool.extensions.paimon.data_file import hash_columns  # which loads pyarrow.parquet
 
     indexed = parse_indexed_column(column)
     types = {indexed: indexed_type(schema, indexed)}
@@ -234,7 +235,8 @@ class _ValueCounts:
         if self.bloom is None:
             missing = np.arange(len(part.hashes))
         else:
-            missing = (~self.bloom.contains(part.hashes)).nonzero()[0]
+            is_missing = ~self.bloom.contains(part.hashes)
+            missing = is_missing.nonzero()[0]
         if len(missing) and self.false_negatives < SAMPLE:
             sample = missing[: SAMPLE - self.false_negatives]
             self._sample.append(_take_keys(part.keys, sample))
@@ -247,7 +249,12 @@ class _ValueCounts:
         if self.bloom is not None and self._sample:
             cause = find_cause(self.bloom, _join_keys(self._sample), data_type)
         return VerifiedColumn(
-            column, self.rows, self.nulls, self.false_negatives, tuple(self.examples), cause=cause
+            column=column,
+            rows=self.rows,
+            nulls=self.nulls,
+            false_negatives=self.false_negatives,
+            examples=tuple(self.examples),
+            cause=cause,
         )
 
 
