@@ -1,13 +1,14 @@
 """Display of names and text: without secrets, and without characters that a terminal, a log or a CI
 runner interprets.
 
-redact        remove password, token and signature from a path, URL or DuckLake catalog, before it
-              enters a report or an error
-redact_text   redact the URLs within text, such as another library's message
-quote_word    write a word of a command so that it can be copied into a shell
-escape        print text from files and paths on one line, with unprintable characters as codes
-to_json       write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact
-              text back
+redact          remove password, token and signature from a path, URL or DuckLake catalog, before it
+                enters a report or an error
+redact_text     redact the URLs within text, such as another library's message
+redact_answer   remove credentials from the text of a server, which may repeat the request
+quote_word      write a word of a command so that it can be copied into a shell
+escape          print text from files and paths on one line, with unprintable characters as codes
+to_json         write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text
+                back
 """
 
 from __future__ import annotations
@@ -55,6 +56,25 @@ _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which the text before the `@` is the name of a container and no user."""
 _QUERY_OF_KEY = r"(?si)(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)"
 _QUERY = r"(?=[?#])"
+
+_END = r"\s\"'<>\\"
+"""Characters that end a query in the text of a server, which may be a page, JSON or a `repr`."""
+_BEFORE_NAME = r"[?&;]|%3f|%26|\\u0026|\\x26"
+_EQUALS = r"=|%3d|&#61;|&#x3d;|\\u003d"
+_PARAMETERS = rf"(?i)({_BEFORE_NAME})[^={_END}]{{1,200}}?(?:{_EQUALS})[^{_END}]*"
+"""The pairs of a query, whose text may lack the host and may be escaped."""
+_SECRETS = (
+    "authorization|signature|token|secret|password|credential|cookie|access-?_?key|account-?_?key"
+    "|api-?_?key|copy-?source|encryption-?key"
+)
+_SECRET_NAME = rf"[\w.-]{{0,60}}(?:{_SECRETS})[\w.-]{{0,60}}|\bsig"
+_BEFORE_VALUE = r"[\"']?\s{0,3}(?:[:=,>]|%3d)\s{0,3}[\"']?|(?:</?\w{1,20}>\s{0,3}){1,3}"
+_CREDENTIAL = rf"(?i)((?:{_SECRET_NAME})(?:{_BEFORE_VALUE}))[^\"'<>\\\r\n]+"
+"""A header or field with a credential, whose value takes the rest of a line or string."""
+_SCHEME = r"(?i)\b(bearer|basic|aws|sharedkey(?:lite)?|(?:aws|goog)4-[\w-]{1,40}) [^\"'<>\\\r\n]+"
+"""The value of a header with a credential, whose name is elsewhere."""
+_MOST_OF_ANSWER = 2000
+"""Number of characters of a server's text that are repeated."""
 
 # GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one
 # (actions/runner, ActionCommand.cs), and ignores zero-width characters between these; Azure
@@ -113,6 +133,14 @@ def redact_text(text: str) -> str:
     if "ducklake:postgres:" in text:
         text = re.sub(_PASSWORD_WORD, rf"\1{HIDDEN}", text)
     return re.sub(_URL_IN_TEXT, _redact_match, text) if ":/" in text else text
+
+
+def redact_answer(text: str) -> str:
+    """Redact the secrets in the text of a server, which may repeat the request: URLs, every
+    `name=value` after `?` or `&`, and headers and fields with credentials."""
+    text = re.sub(_CREDENTIAL, rf"\1{HIDDEN}", redact_text(shorten(text, _MOST_OF_ANSWER)))
+    text = re.sub(_SCHEME, rf"\1 {HIDDEN}", text)
+    return re.sub(_PARAMETERS, rf"\1{HIDDEN}", text)
 
 
 def _redact_match(match: re.Match[str]) -> str:

@@ -9,17 +9,22 @@ import shutil
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from xml.sax.saxutils import escape as xml_escape
 
 import pytest
 
 import sbbf_tool
 from parts.commands import read_commands
 from sbbf_tool.cli import run
-from sbbf_tool.display import redact, redact_text
+from sbbf_tool.display import redact, redact_answer, redact_text
 from sbbf_tool.errors import SbbfError
+from sbbf_tool.storage.objects import cloud
+from sbbf_tool.storage.objects.retries import Budget
+from support.buckets import environment, forget_clients
 from support.every_command import FILE, WORKING, formats_of, text_options
-from support.http_site import Site
+from support.http_site import Site, serve
 from support.tables import each
 
 SECRET = "hUsH%2Fs3cr3t"
@@ -228,6 +233,104 @@ def test_rows_of_files_that_cannot_be_read(url):
         row = failed(url, error)
         assert "hUsH" not in repr(row)
         assert row["file"] == redact(url)
+
+
+PAGE = """<?xml version="1.0"?><Error><Code>{code}</Code><Message>cannot {line} with {headers}
+</Message></Error>"""
+JSON_PAGE = """{{"error": {{"code": {status}, "message": "{line} {headers}"}}}}"""
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """A server whose errors repeat the request: its path and query, and its headers."""
+
+    protocol_version = "HTTP/1.1"
+    status = 500
+    page = PAGE
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def respond(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        line = f"{self.command} {self.path}"
+        headers = "\n".join(f"{name}: {value}" for name, value in self.headers.items())
+        if self.page is JSON_PAGE:
+            headers = repr(headers)[1:-1].replace('"', "'")
+        fields = {"status": self.status, "code": "Broken", "line": line, "headers": headers}
+        if self.page is PAGE:
+            fields |= {"line": xml_escape(line), "headers": xml_escape(headers)}
+        data = self.page.format(**fields).encode()
+        self.send_response(self.status, line)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    do_GET = do_HEAD = do_PUT = do_POST = respond  # noqa: N815
+
+
+@each("status", [200, 400, 403, 500, 503])
+@pytest.mark.parametrize("page", [PAGE, JSON_PAGE], ids=["lines", "json"])
+def test_an_error_that_repeats_the_request(status, page, tmp_path, capfd, monkeypatch):
+    handler = type("Handler", (_Echo,), {"status": status, "page": page})
+    monkeypatch.setattr(cloud, "BUDGET", Budget.of_tries(2))
+    with serve(handler) as server:
+        settings = {
+            **environment(server.url),
+            "AWS_SESSION_TOKEN": SECRET,
+            "AWS_MAX_ATTEMPTS": "2",
+            "AZURE_STORAGE_ACCOUNT_NAME": "account",
+            "AZURE_STORAGE_ENDPOINT": server.url,
+            "AZURE_STORAGE_SAS_TOKEN": f"sv=2024-08-04&sig={SECRET}",
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        forget_clients()
+        for url in (
+            "s3://bucket/a.parquet",
+            "s3://bucket/day/",
+            "az://container/a.parquet",
+            "az://container/day/",
+            f"{server.url}/a.parquet?{SIGNED}",
+        ):
+            for command in ("inspect", "verify"):
+                printed = assert_silent([command, url, "--verbose"], capfd)
+                assert "AWS4-HMAC" not in printed
+        change = ["add-filter", "-c", "id", "--in-place", "--verbose"]
+        assert_silent([*change, "s3://bucket/a.parquet"], capfd)
+        assert_silent([*change, "az://container/a.parquet"], capfd)
+        forget_clients()
+
+
+REPEATED = {
+    "a query without a host": f"GET /a?X-Amz-Signature={SECRET}&X-Amz-Date=1 HTTP/1.1",
+    "a page": f"<p>/a?x=1&amp;sig={SECRET}</p>",
+    "an escaped query": f"/login?next=%2Fa%3Fsig%3D{SECRET}%26x%3D1",
+    "JSON": f'{{"uri": "/a?x=1\\u0026sig={SECRET}"}}',
+    "a header": f"Authorization: Bearer {SECRET}\nHost: x",
+    "a signature": f"authorization: AWS4-HMAC-SHA256 Credential=me, Signature={SECRET}\r\n",
+    "headers in JSON": f'{{"headers": {{"X-Amz-Security-Token": "{SECRET}", "Host": "x"}}}}',
+    "headers as pairs": f"[('Cookie', 'a={SECRET}; b=c'), ('Host', 'x')]",
+    "bytes": f"b'Proxy-Authorization: Basic {SECRET}\\r\\nHost: x'",
+    "a table": f"<tr><td>x-goog-signature</td><td>{SECRET}</td></tr>",
+    "a source": f"x-amz-copy-source: /bucket/a?{SECRET}",
+    "a scheme": f"sent SharedKey account:{SECRET}",
+    "a field": f"<SignatureProvided>{SECRET}</SignatureProvided>",
+}
+
+
+@each("text", REPEATED)
+def test_texts_of_servers(text):
+    redacted = redact_answer(text)
+    assert "hUsH" not in redacted
+    assert "..." in redacted
+    assert "hUsH" not in redact_answer(repr(text))
+
+
+@each("text", ["Connection reset by peer (os error 104)", "503 SlowDown", "no such key: a?b"])
+def test_texts_of_servers_without_secrets_stay(text):
+    assert redact_answer(text) == text
 
 
 @each("url", [URLS["signed"], URLS["password"]])

@@ -16,7 +16,7 @@ from typing import Any
 from pyarrow import ArrowException
 from pyarrow import fs as arrow
 
-from sbbf_tool.display import redact
+from sbbf_tool.display import redact, redact_answer
 from sbbf_tool.errors import MissingError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import (
@@ -26,6 +26,7 @@ from sbbf_tool.storage.objects.store import (
     ReadOnlyStore,
     Version,
     parse_location,
+    with_text_of,
 )
 
 
@@ -64,9 +65,8 @@ class ArrowStore(ReadOnlyStore):
                 "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH "
                 "from `hadoop classpath --glob`"
             )
-            raise UnreadableError(
-                f"HDFS cannot be reached ({_reason(error)})", hint=hint
-            ) from error
+            problem = UnreadableError(f"HDFS cannot be reached ({_reason(error)})", hint=hint)
+            raise with_text_of(problem, error) from None
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         version = self.version(key)
@@ -80,7 +80,7 @@ class ArrowStore(ReadOnlyStore):
             with self._files.open_input_file(self._path(key)) as stream:
                 data: bytes = stream.read_at(length, offset)
         except self._errors as error:
-            raise self._translate_error(error) from error
+            raise with_text_of(self._translate_error(error), error) from None
         # Checked after the read: if the version is unchanged now, it was unchanged during the read.
         if self.version(key) != version:
             raise OtherVersionError
@@ -93,7 +93,7 @@ class ArrowStore(ReadOnlyStore):
                 return None
             unique_key = None if self._fsspec is None else str(self._fsspec.ukey(self._path(key)))
         except self._errors as error:
-            raise self._translate_error(error) from error
+            raise with_text_of(self._translate_error(error), error) from None
         return Version(info.size, unique_key, str(info.mtime_ns))
 
     def objects(
@@ -105,7 +105,7 @@ class ArrowStore(ReadOnlyStore):
                 arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
             )
         except self._errors as error:
-            raise self._translate_error(error) from error
+            raise with_text_of(self._translate_error(error), error) from None
         root_length = len(self._path(""))
         files = {
             info.path[root_length:]: info for info in entries if info.type == arrow.FileType.File
@@ -177,4 +177,4 @@ def file_system(urls: list[str]) -> tuple[Any, list[str]]:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    return redact_answer(" ".join(str(error).split())[:200])

@@ -53,6 +53,7 @@ from sbbf_tool.storage.objects.store import (
     ReadOnlyStore,
     Version,
     naming_the_extra,
+    with_text_of,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
 from sbbf_tool.storage.threads import DaemonThreads, waiting
@@ -264,7 +265,7 @@ class CloudStore(ReadOnlyStore):
         except FileNotFoundError:
             raise MissingError("no such object") from None
         except (exceptions.BaseError, ValueError, OSError, TypeError) as error:
-            raise self._translate_error(error) from None
+            raise with_text_of(self._translate_error(error), error) from None
 
     def _translate_error(self, error: Exception) -> SbbfError:
         hint = _HINTS[self._service]

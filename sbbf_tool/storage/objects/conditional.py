@@ -43,6 +43,7 @@ from sbbf_tool.storage.objects.store import (
     ObjectStore,
     OtherVersionError,
     UnsupportedError,
+    with_text_of,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
 from sbbf_tool.storage.threads import (
@@ -290,7 +291,8 @@ def understanding_answers() -> Iterator[None]:
     try:
         yield
     except _PARSING_ERRORS as error:
-        raise WriteError(_NO_SERVICE, hint="check the endpoint, and verify the object") from error
+        problem = WriteError(_NO_SERVICE, hint="check the endpoint, and verify the object")
+        raise with_text_of(problem, error) from None
 
 
 class CloudWriter:

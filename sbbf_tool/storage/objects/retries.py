@@ -18,7 +18,7 @@ from threading import BoundedSemaphore, Lock
 from typing import TypeVar
 
 from sbbf_tool import log
-from sbbf_tool.display import redact_text
+from sbbf_tool.display import redact_answer
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
@@ -102,7 +102,7 @@ class Retries:
                     raise
                 log.info(
                     "repeating a request that failed: %s",
-                    redact_text(str(error).partition("\n")[0]),
+                    redact_answer(str(error).partition("\n")[0]),
                 )
                 self._note_failure(sent)
             else:

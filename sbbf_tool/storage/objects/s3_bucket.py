@@ -50,6 +50,7 @@ from sbbf_tool.storage.objects.store import (
     OtherVersionError,
     UnsupportedError,
     Version,
+    with_text_of,
 )
 
 COPIED_ATTRIBUTES = (
@@ -340,7 +341,7 @@ def call(request: Callable[[], Answer], bucket: str) -> Answer:
     try:
         return request()
     except ERRORS as error:
-        raise describe(error, bucket) from error
+        raise with_text_of(describe(error, bucket), error) from None
 
 
 _BODY_ERRORS = (

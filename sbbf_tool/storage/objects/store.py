@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.display import redact, redact_answer
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.source import PlannedSource, Source
@@ -63,6 +63,19 @@ class CredentialsError(DeniedError):
 
 class UnsupportedError(UnreadableError):
     """The service does not implement a request."""
+
+
+Described = TypeVar("Described", bound=SbbfError)
+
+
+def with_text_of(error: Described, cause: Exception) -> Described:
+    """Return the error with the text of a library's one as a note, which a traceback shows.
+
+    Raise it `from None`: the text of the library's error may be a server's, which may repeat the
+    request with its secrets. They are redacted in the note.
+    """
+    error.add_note(f"{type(cause).__name__}: {redact_answer(str(cause))}")
+    return error
 
 
 class ObjectStore(Protocol):
