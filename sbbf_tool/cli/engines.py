@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,30 +14,37 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import split_names
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, SUMMARY, WORD, Heading
+from sbbf_tool.frozen import replace
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
 
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
+_SYMBOLS = {"used": "+", "unused": "-", "harm": "!"}
 
 
 def _count_used(engine: EngineReport) -> str:
+    if not engine.uses_filters:
+        return "none"
     used = sum(verdict.verdict == "used" for verdict in engine.verdicts)
-    return f"{used} of {len(engine.verdicts)}" if engine.uses_filters else "none"
+    return f"{used} of {len(engine.verdicts)}"
+
+
+def _count_harmful(engine: EngineReport) -> int | None:
+    return sum(verdict.is_harmful for verdict in engine.verdicts) or None
+
+
+def _describe_predicates(engine: EngineReport) -> str:
+    """Return which predicates query a filter or, for an engine that uses none, why."""
+    return engine.predicates or engine.default_explanation
 
 
 _ENGINES = (
     Heading("engine", NAME, of="name"),
     Heading("tested release", WORD, 2, "version"),
     Heading("types used", WORD, of=_count_used),
-    Heading(
-        "harmful",
-        COUNT,
-        of=lambda engine: sum(verdict.is_harmful for verdict in engine.verdicts) or None,
-    ),
-    Heading(
-        "predicates", SUMMARY, 1, lambda engine: engine.predicates or engine.default_explanation
-    ),
+    Heading("harmful", COUNT, of=_count_harmful),
+    Heading("predicates", SUMMARY, 1, _describe_predicates),
 )
 _ENGINE = (
     Heading("type", NAME),
@@ -81,16 +88,16 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
     from sbbf_tool.verbs.engines import engines
 
     names = split_names(name)
-    if not names or names == ("all",):
-        report, show = (
-            engines(type_name),
-            _show_side_by_side if names else _show_type if type_name else _show_engines,
-        )
+    if names == ("all",):
+        outputs.print("engines", engines(type_name), _show_all)
+    elif not names:
+        show = _show_type if type_name else _show_engines
+        outputs.print("engines", engines(type_name), show)
     elif len(names) == 1 and not re.search(r"-\d", names[0]):
-        report, show = engines(type_name, names[0]), _show_engine
+        outputs.print("engines", engines(type_name, names[0]), _show_engine)
     else:
-        report, show = engines(type_name, mine=names), partial(_show_side_by_side, names=names)
-    outputs.print("engines", report, show)
+        report = engines(type_name, mine=names)
+        outputs.print("engines", report, partial(_show_chosen, names=names))
 
 
 def _show_engines(page: Page, report: EnginesReport) -> None:
@@ -102,41 +109,33 @@ def _show_engines(page: Page, report: EnginesReport) -> None:
 
 
 def _show_type(page: Page, report: EnginesReport) -> None:
-    rows = [
-        (family.name, engine.name, *cells)
-        for index, family in enumerate(report.families)
-        for engine in report.engines
-        for cells in _format_verdict(engine, engine.verdicts[index])
-    ]
-    is_single = len(report.families) == 1
-    if is_single:
+    rows: list[tuple[str, ...]] = []
+    for index, family in enumerate(report.families):
+        for engine in report.engines:
+            verdicts = _format_verdict(engine, engine.verdicts[index])
+            rows.extend((family.name, engine.name, *cells) for cells in verdicts)
+    columns = _TYPE
+    if len(report.families) == 1:
         page.say(f"{report.families[0].name}:")
+        columns = _TYPE[1:]
+        rows = [row[1:] for row in rows]
     harm = _CELLS["harm"]
-    page.table(
-        _TYPE[is_single:],
-        [row[is_single:] for row in rows],
-        most_rows=SCREEN_ROWS,
-        matters=lambda row: harm in row,
-    )
+    page.table(columns, rows, most_rows=SCREEN_ROWS, matters=lambda row: harm in row)
 
 
 def _show_engine(page: Page, report: EnginesReport) -> None:
     (engine,) = report.engines
-    page.say(f"{engine.name} {engine.version}: {engine.predicates or engine.default_explanation}")
+    page.say(f"{engine.name} {engine.version}: {_describe_predicates(engine)}")
     for field in ("default", "length", "metrics", "caution", "source"):
         if getattr(engine, field):
             page.say(f"  {field}: {getattr(engine, field)}")
     if engine.unused_arrow_types:
-        page.say(
-            f"  uses no filter if ARROW:schema has the type: {', '.join(engine.unused_arrow_types)}"
-        )
+        types = ", ".join(engine.unused_arrow_types)
+        page.say(f"  uses no filter if ARROW:schema has the type: {types}")
     if engine.uses_filters:
-        verdicts = zip(report.families, engine.verdicts, strict=True)
-        rows = [
-            (family.name, *cells)
-            for family, verdict in verdicts
-            for cells in _format_verdict(engine, verdict)
-        ]
+        rows: list[tuple[str, ...]] = []
+        for family, verdict in zip(report.families, engine.verdicts, strict=True):
+            rows.extend((family.name, *cells) for cells in _format_verdict(engine, verdict))
         page.table(_ENGINE, rows, matters=lambda row: row[1] == _CELLS["harm"])
 
 
@@ -147,84 +146,109 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
             yield mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence
 
 
-def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] = ()) -> None:
-    """Show types and engines, of which `names` are chosen: in words, or all engines on a terminal
-    in symbols, in columns of their numbers.
-
-    Types for which no engine uses a filter, or is harmed by it, are listed below the table.
-    """
+def _show_chosen(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
+    """Show types and the engines that `names` chose, side by side, with verdicts in words."""
     from sbbf_tool.query_engines.verdicts import is_release
 
-    engines = [engine for engine in report.engines if names or engine.uses_filters]
-    for name, engine in zip(names, engines, strict=False):
+    for name, engine in zip(names, report.engines, strict=False):
         if not is_release(name, engine):
             page.say(
                 f"{name} was not run; shown is {engine.name} {engine.version}, the newest "
                 "release up to it that was"
             )
-    for engine in engines if names else ():
-        date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
-        page.say(
-            f"{engine.name} {engine.version}{date}: "
-            f"{engine.predicates or engine.default_explanation}"
-        )
-    has_symbols = page.width is not None and not names
-    titles = [f"{engine.name} {engine.version}" if names else engine.id for engine in engines]
-    columns = [
-        Heading(str(number) if has_symbols else title, WORD, has_symbols * number)
-        for number, title in enumerate(titles, 1)
-    ]
-    notes: dict[str, str] = {}
-    rows = [
-        (
-            family.name,
-            *(
-                (_symbol if has_symbols else _format_cell)(engine.verdicts[index], notes)
-                for engine in engines
-            ),
-        )
-        for index, family in enumerate(report.families)
-    ]
-    unused = [row for row in rows if {*row[1:]} == {_CELLS["unused"]}]
-    page.table(
-        [Heading("type", NAME), *columns],
-        [row for row in rows if row not in unused],
-        whole=not names,
-    )
-    if has_symbols:
-        page.say(
-            f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}"
-        )
-        page.say(
-            "+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so "
-            "in older releases"
-        )
-        page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
-    for note, number in notes.items():
-        page.say(f"{number}: {note}")
-    if unused:
-        page.say(f"no filter is used on: {'; '.join(row[0] for row in unused)}")
-    if idle := [engine.name for engine in report.engines if engine not in engines]:
+    for engine in report.engines:
+        date = f", run on {engine.releases[-1].date}" if engine.releases else ""
+        page.say(f"{engine.name} {engine.version}{date}: {_describe_predicates(engine)}")
+    titles = [f"{engine.name} {engine.version}" for engine in report.engines]
+    _show_words(page, report, titles, whole=False)
+
+
+def _show_all(page: Page, report: EnginesReport) -> None:
+    """Show types and all engines that use filters: on a terminal in symbols, else in words."""
+    users = [engine for engine in report.engines if engine.uses_filters]
+    used = replace(report, engines=tuple(users))
+    if page.width is not None:
+        _show_symbols(page, used)
+    else:
+        _show_words(page, used, [engine.id for engine in users], whole=True)
+    idle = [engine.name for engine in report.engines if not engine.uses_filters]
+    if idle:
         page.say(f"never use filters: {', '.join(idle)}")
 
 
-def _format_cell(verdict: EngineVerdict, notes: dict[str, str]) -> str:
-    """Return the verdict as a word, with the numbers of its notes, which are added."""
-    harmful = [
-        f"{entry.sentence} [{entry.source}]"
-        for entry in (verdict, verdict.older_verdict)
-        if entry is not None and entry.effect
-    ]
-    return " ".join(
-        [
-            _CELLS[verdict.verdict],
-            *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful),
-        ]
-    )
+def _show_words(page: Page, report: EnginesReport, titles: Sequence[str], *, whole: bool) -> None:
+    """Print the verdicts as words, with numbered notes, in a column for each title of an engine."""
+    notes = _Notes()
+    rows = list(_list_types(report, notes.format_cell))
+    columns = [Heading(title, WORD) for title in titles]
+    page.table([_TYPE[0], *columns], _without_unused(rows), whole=whole)
+    notes.show(page)
+    _show_unused(page, rows)
 
 
-def _symbol(verdict: EngineVerdict, notes: dict[str, str]) -> str:
-    has_older_effect = verdict.older_verdict is not None and verdict.older_verdict.effect
-    return {"used": "+", "unused": "-", "harm": "!"}[verdict.verdict] + (
-        "!" if has_older_effect else ""
+def _show_symbols(page: Page, report: EnginesReport) -> None:
+    """Print the verdicts as symbols, in columns of the engines' numbers."""
+    rows = list(_list_types(report, _format_symbol))
+    numbers = range(1, len(report.engines) + 1)
+    columns = [Heading(str(number), WORD, number) for number in numbers]
+    page.table([_TYPE[0], *columns], _without_unused(rows), whole=True)
+    names = [f"{number} {engine.id}" for number, engine in enumerate(report.engines, 1)]
+    page.say(f"engines: {', '.join(names)}")
+    page.say(
+        "+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in "
+        "older releases"
     )
+    page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
+    _show_unused(page, rows)
+
+
+def _list_types(
+    report: EnginesReport, format_verdict: Callable[[EngineVerdict], str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each type: its name, and the verdict of each engine."""
+    for index, family in enumerate(report.families):
+        yield family.name, *(format_verdict(engine.verdicts[index]) for engine in report.engines)
+
+
+def _is_unused(row: Sequence[str]) -> bool:
+    """Return whether no engine uses a filter on the type, or is harmed by it."""
+    return set(row[1:]) == {_CELLS["unused"]}
+
+
+def _without_unused(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [row for row in rows if not _is_unused(row)]
+
+
+def _show_unused(page: Page, rows: Sequence[tuple[str, ...]]) -> None:
+    """Print the types that the table leaves out."""
+    unused = [row[0] for row in rows if _is_unused(row)]
+    if unused:
+        page.say(f"no filter is used on: {'; '.join(unused)}")
+
+
+class _Notes:
+    """The numbered notes below a table of verdicts: what is harmful, and the evidence for it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+
+    def format_cell(self, verdict: EngineVerdict) -> str:
+        """Return the verdict as a word, with the numbers of its notes, which are added."""
+        words = [_CELLS[verdict.verdict]]
+        for entry in (verdict, verdict.older_verdict):
+            if entry is not None and entry.effect:
+                note = f"{entry.sentence} [{entry.source}]"
+                words.append(self._numbers.setdefault(note, str(len(self._numbers) + 1)))
+        return " ".join(words)
+
+    def show(self, page: Page) -> None:
+        for note, number in self._numbers.items():
+            page.say(f"{number}: {note}")
+
+
+def _format_symbol(verdict: EngineVerdict) -> str:
+    symbol = _SYMBOLS[verdict.verdict]
+    older = verdict.older_verdict
+    if older is not None and older.effect:
+        return f"{symbol}!"
+    return symbol
