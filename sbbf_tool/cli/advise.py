@@ -83,9 +83,10 @@ def command(
     from sbbf_tool.verbs.advise import Advise
 
     outputs = files.outputs
-    if emit is not None and (of_rows := outputs.formats & {"csv", "parquet"}):
+    formats_of_rows = outputs.formats & {"csv", "parquet"}
+    if emit is not None and formats_of_rows:
         message = (
-            f"the settings of a writer are text, for which {of_rows.pop()} has no "
+            f"the settings of a writer are text, for which {formats_of_rows.pop()} has no "
             "room: use --format table, markdown or json"
         )
         raise click.UsageError(message)
@@ -97,10 +98,9 @@ def command(
     document = render.document("advise", report)
     command: tuple[str, ...] = ()
     if report.fix is not None:
-        command = (
-            *command_of(report.fix),
-            *(() if files.where is None else ("--where", files.where)),
-        )
+        command = command_of(report.fix)
+        if files.where is not None:
+            command = (*command, "--where", files.where)
         document["fix"]["command"] = command
     refusal = None if files.table is None else files.table.why_unchangeable
     outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
@@ -117,27 +117,35 @@ def _bytes_of(column: ColumnAdvice) -> int | None:
 
 def _share_of(column: ColumnAdvice) -> float | None:
     num_bytes = _bytes_of(column)
-    return num_bytes / column.bytes if num_bytes is not None and column.bytes else None
+    if num_bytes is None or not column.bytes:
+        return None
+    return num_bytes / column.bytes
+
+
+def _ndv_of(column: ColumnAdvice) -> float | str | None:
+    """Return the number of distinct values; as text, without the mark of an estimate, if it is
+    exact."""
+    if column.ndv is not None and column.ndv_is_exact:
+        return f"{column.ndv:,.0f}"
+    return column.ndv
+
+
+def _remaining_of(column: ColumnAdvice) -> str:
+    return f"{format_number(column.after_statistics, exact=True)} of {column.row_groups:,}"
+
+
+def _bitset_of(column: ColumnAdvice) -> int | None:
+    return None if column.verdict == "keep" else column.bitset_bytes
 
 
 _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 5),
     Heading("verdict", WORD),
-    Heading(
-        "ndv",
-        ESTIMATE,
-        3,
-        lambda each: f"{each.ndv:,.0f}" if each.ndv is not None and each.ndv_is_exact else each.ndv,
-    ),
-    Heading(
-        "remaining",
-        WORD,
-        4,
-        lambda each: f"{format_number(each.after_statistics, exact=True)} of {each.row_groups:,}",
-    ),
+    Heading("ndv", ESTIMATE, 3, _ndv_of),
+    Heading("remaining", WORD, 4, _remaining_of),
     Heading("with value", ESTIMATE, 6, "row_groups_with_value"),
-    Heading("bitset", BYTES, 2, lambda each: None if each.verdict == "keep" else each.bitset_bytes),
+    Heading("bitset", BYTES, 2, _bitset_of),
     Heading("all filters", BYTES, of=_bytes_of),
     Heading("of data", RATE, 1, _share_of),
     Heading("skipped if absent", BYTES),
@@ -161,7 +169,7 @@ def _show(
     if report.emit is not None:
         page.code(report.emit.text)
         return
-    files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
+    files = report.paths[0] if report.files == 1 else format_count(report.files, "file")
     size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
     page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
     page.say_all(_total(page, report))
@@ -186,55 +194,44 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
     """Yield what all advised filters take, and what a lookup reads then in the column that gains
     the most; nothing without any."""
     added = [column for column in report.columns if column.verdict == "add"]
-    for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
-        before = best.after_statistics / best.row_groups
-        after = (
-            before - best.skipped_if_absent / best.row_group_bytes
-            if best.row_group_bytes
-            else before
-        )
-        yield (
-            f"{page.bytes(report.added_bytes)} of new filters and footers, "
-            f"+{format_percent(report.added_bytes / report.bytes)}; a lookup "
-            f"of an absent {best.column} then reads {format_percent(max(0.0, after))} of its row "
-            f"groups instead of {format_percent(before)}"
-        )
+    if not added:
+        return
+    best = sorted(added, key=lambda column: column.skipped_if_absent)[-1]
+    before = best.after_statistics / best.row_groups
+    after = before
+    if best.row_group_bytes:
+        after = max(0.0, before - best.skipped_if_absent / best.row_group_bytes)
+    share = format_percent(report.added_bytes / report.bytes)
+    yield (
+        f"{page.bytes(report.added_bytes)} of new filters and footers, +{share}; a lookup of an "
+        f"absent {best.column} then reads {format_percent(after)} of its row groups instead of "
+        f"{format_percent(before)}"
+    )
 
 
 def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     """Yield the reason for the advice on each column, and its cautions; columns with the same
     reason share a line."""
     types = Counter(column.column for column in report.columns)
-
-    def label(column: ColumnAdvice) -> str:
-        return f"{column.column} ({column.type})" if types[column.column] > 1 else column.column
-
+    sources = {column.ndv_source for column in report.columns if column.ndv_source}
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    sources = dict.fromkeys(
-        f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source
-    )
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
-        source = (
-            f" [distinct values: {column.ndv_source}]"
-            if column.ndv_source and len(sources) > 1
-            else ""
-        )
-        columns.setdefault(
-            (f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []
-        ).append(label(column))
-    for (reason, cautions), names in columns.items():
-        joined_names = page.join_names(names)
-        yield f"{joined_names}: {reason}"
+        label = column.column
+        if types[label] > 1:
+            label += f" ({column.type})"
+        reason = f"{column.verdict}: {column.reason}"
+        if column.ndv_source and len(sources) > 1:
+            reason += f" [distinct values: {column.ndv_source}]"
+        columns.setdefault((reason, tuple(column.cautions)), []).append(label)
+    for (reason, cautions), labels in columns.items():
+        names = page.join_names(labels)
+        yield f"{names}: {reason}"
+        noun = "columns" if len(labels) > 1 else "column"
         for caution in cautions:
-            yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
+            yield f"note: {noun} {names}: {caution}"
     if len(sources) == 1:
-        yield next(iter(sources))[2:-1]
-    kept = {column.column for column in report.columns if column.verdict == "keep"}
-    weak = {
-        each.column
-        for each in report.filter_sizes
-        if each.sizes[0].worst_fpp > FPP_TOLERANCE * report.fpp
-    } & kept
+        yield f"distinct values: {sources.pop()}"
+    weak = _weak_columns(report)
     if weak:
         yield (
             f"weaker than the target: filters of {page.join_names(sorted(weak))}; "
@@ -244,21 +241,26 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         yield "--all judges the columns that are left out too"
 
 
+def _weak_columns(report: AdviceReport) -> set[str]:
+    """Return the columns that keep filters weaker than the target."""
+    kept = {column.column for column in report.columns if column.verdict == "keep"}
+    most = FPP_TOLERANCE * report.fpp
+    return kept & {each.column for each in report.filter_sizes if each.sizes[0].worst_fpp > most}
+
+
 def _show_sizes(page: Page, report: AdviceReport) -> None:
     """Print what existing filters would take at every half of their size and at the target, if any
     is larger than the target needs."""
     larger = [
         column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target
     ]
-    rows = [row for column in larger for row in rows_of_sizes(column.column, column.sizes)]
+    rows: list[tuple[object, ...]] = []
+    for column in larger:
+        rows.extend(rows_of_sizes(column.column, column.sizes))
     page.table(SIZES, rows, most_rows=SCREEN_ROWS)
     if larger:
-        present, at_target = (
-            sum(sizes)
-            for sizes in zip(
-                *((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True
-            )
-        )
+        present = sum(column.sizes[0].bytes for column in larger)
+        at_target = sum(column.bytes_at_target for column in larger)
         folded = (
             f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they "
             f"would take {page.bytes(at_target)}"

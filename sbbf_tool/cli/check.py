@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -58,32 +58,27 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
-    declared = "declared" in options["select"]
+    declared_by = files.table if "declared" in options["select"] else None
     options["select"] = tuple(
         "policy" if name == "declared" else name for name in options["select"]
     )
-    chosen = policy.from_options(context, options, files.table if declared else None)
+    chosen = policy.from_options(context, options, declared_by)
     # With a state, footers are not read for this alone: whether a file has the columns is known
     # when all rows are.
     if files.table is None and files.state is None:
         with show_progress("reading the first footers"):
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if files.table is None and not (files.as_files or files.file):
-        selection = leave_out_old_files(
-            files.selection, policy.declare_filters(used_config(context))
-        )
-        files = files if selection is files.selection else files.of_selection(selection)
+        filters = policy.declare_filters(used_config(context))
+        selection = leave_out_old_files(files.selection, filters)
+        if selection is not files.selection:
+            files = files.of_selection(selection)
     # The sums of many files need no more than the findings.
-    is_brief = (
-        files.file is None
-        and files.state is None
-        and not terminal().shows_all
-        and files.outputs.formats <= {TABLE, "markdown"}
-    )
+    has_sums = files.outputs.formats <= {TABLE, "markdown"} and not terminal().shows_all
+    is_brief = has_sums and files.file is None and files.state is None
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(
-        files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns
-    )
+    view = _CheckView(files, reference)
+    code = report_files(files, files.work(Check(chosen, is_brief)), view, chosen.columns)
     if baseline is not None:
         render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
@@ -92,7 +87,9 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
 
 _MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
-_MOST_FIXED, _MOST_FIXES = 8, 8
+_MOST_FIXED = 8
+"""Number of files, or tables, that the command of a fix names."""
+_MOST_FIXES = 8
 
 
 @dataclass
@@ -116,54 +113,68 @@ class _Total:
     def add(self, file: str, findings: Sequence[Finding] = ()) -> None:
         self.findings += len(findings)
         self.files += 1
-        self.examples += [file] if len(self.examples) < _MOST_EXAMPLES else []
+        if len(self.examples) < _MOST_EXAMPLES:
+            self.examples.append(file)
         has_other = False
         for fix in merge_fixes(findings):
             of_no_file = replace(fix, files=())
-            if of_no_file in self.fixes or len(self.fixes) < _MOST_FIXES:
-                names = self.fixes.setdefault(of_no_file, {})
-                name = fix.files[0] if fix.files[0] in names or len(names) < _MOST_FIXED else ""
-                names[name] = names.get(name, 0) + 1
-            else:
+            if of_no_file not in self.fixes and len(self.fixes) >= _MOST_FIXES:
                 has_other = True
+                continue
+            names = self.fixes.setdefault(of_no_file, {})
+            name = fix.files[0]
+            if name not in names and len(names) >= _MOST_FIXED:
+                name = ""
+            names[name] = names.get(name, 0) + 1
         self.with_other_fixes += has_other
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
                 self.columns[finding.column] = None
 
-    def commands(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the commands that make the changes, each with its files, unless it is for all; a
-        list names many."""
+    def commands(self) -> Iterator[_FixCommand]:
+        """Yield the commands that make the changes."""
         for fix, names in self.fixes.items():
-            words, count, in_list = (
-                command_of(replace(fix, files=tuple(names))),
-                sum(names.values()),
-                "",
-            )
-            if "" in names:
-                words, in_list = command_of(fix), " in LIST"
-                words = (*words[:2], "--files-from", "LIST", *words[2:])
-            yield (
-                ""
-                if count == self.files and not in_list
-                else f" of {format_count(count, 'file')}{in_list}",
-                words,
-            )
+            count = sum(names.values())
+            has_list = "" in names
+            if has_list:
+                program, verb, *arguments = command_of(fix)
+                words = (program, verb, "--files-from", _LIST, *arguments)
+            else:
+                words = command_of(replace(fix, files=tuple(names)))
+            files = ""
+            if count != self.files or has_list:
+                files = f" of {format_count(count, 'file')}"
+            if has_list:
+                files += f" in {_LIST}"
+            yield _FixCommand(words, files)
 
     @property
     def places(self) -> str:
-        return (
-            f"{format_count(self.files, 'file')} "
-            f"({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
-        )
+        examples = ", ".join(self.examples)
+        if self.files > len(self.examples):
+            examples += ", ..."
+        return f"{format_count(self.files, 'file')} ({examples})"
 
     def __str__(self) -> str:
-        names = [
-            *list(self.columns)[:_MOST_COLUMNS],
-            *(["..."] if len(self.columns) > _MOST_COLUMNS else []),
-        ]
-        columns = f"; column{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
-        return f"{format_count(self.findings, 'finding')} in {self.places}{columns}"
+        text = f"{format_count(self.findings, 'finding')} in {self.places}"
+        names = list(self.columns)
+        if len(names) > _MOST_COLUMNS:
+            names[_MOST_COLUMNS:] = ["..."]
+        if not names:
+            return text
+        return f"{text}; {'columns' if len(names) > 1 else 'column'} {', '.join(names)}"
+
+
+_LIST = "LIST"
+"""Stands in a command for a file that lists files."""
+
+
+class _FixCommand(NamedTuple):
+    """A command that resolves the findings of a rule."""
+
+    words: tuple[str, ...]
+    files: str
+    """How many files it changes, unless it changes all, such as ` of 2 files`."""
 
 
 class _CheckView(View["CheckReport"]):
@@ -172,10 +183,7 @@ class _CheckView(View["CheckReport"]):
     def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file, self._refusal = (
-            terminal().shows_all,
-            files.table and files.table.why_unchangeable,
-        )
+        self._refusal = None if files.table is None else files.table.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}
@@ -191,57 +199,40 @@ class _CheckView(View["CheckReport"]):
         )
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
-            self._rules.setdefault((severity, rule), _Total(findings[0].message)).add(
-                report.file, findings
-            )
+            total = self._rules.setdefault((severity, rule), _Total(findings[0].message))
+            total.add(report.file, findings)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         unreadable = report.unreadable if row.status == OK else ()
         self._gaps.update(unread=bool(unreadable), locked=bool(report.locked_columns))
-        return max(
-            int(report.failed),
-            render.say_unreadable([(row.path, None, place) for place in unreadable]),
-        )
+        error_code = render.say_unreadable([(row.path, None, place) for place in unreadable])
+        return max(int(report.failed), error_code)
 
     def show(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
         page.say(f"{report.file}: {sum_up(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:
-        if self._each_file and (report.findings or report.unreadable):
+        if terminal().shows_all and (report.findings or report.unreadable):
             self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
-        for (severity, rule), total in sorted(
-            self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])
-        ):
+        by_severity = sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
+        for (severity, rule), total in by_severity:
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            commands = [] if self._refusal is not None else list(total.commands())
-            for files_of, words in commands:
-                page.command(words, f"    fix{files_of}: ")
-            if commands and total.with_other_fixes:
-                page.say(
-                    f"    other fixes of {format_count(total.with_other_fixes, 'file')}: "
-                    "--format csv prints each file with its fix"
-                )
-            if any("LIST" in words for _, words in commands):
-                page.say(
-                    "    LIST: a file that names these files, one per line; --format csv prints "
-                    "each file with its fix"
-                )
+            if self._refusal is None:
+                _show_commands(page, total)
         if self._refusal is not None and any(total.fixes for total in self._rules.values()):
             page.say(f"no command fixes them: {self._refusal}")
         page.say_all(
             f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values()
         )
-        unchecked = (
-            f"; no rule ran on {format_count(self._num_unchecked(), 'file')}"
-            if self._unchecked
-            else ""
-        )
-        page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_gaps(self._gaps)}")
+        counts = count_findings(self._severities)
+        if self._unchecked:
+            counts += f"; no rule ran on {format_count(self._num_unchecked(), 'file')}"
+        page.say(f"{files}; {counts}{count_gaps(self._gaps)}")
 
     def totals(self) -> dict[str, Any]:
         counts = {severity: self._severities[severity] for severity in SEVERITIES}
@@ -249,3 +240,20 @@ class _CheckView(View["CheckReport"]):
 
     def _num_unchecked(self) -> int:
         return sum(total.files for total in self._unchecked.values())
+
+
+def _show_commands(page: Page, total: _Total) -> None:
+    """Print the commands that resolve the findings of a rule."""
+    commands = list(total.commands())
+    for command in commands:
+        page.command(command.words, f"    fix{command.files}: ")
+    if commands and total.with_other_fixes:
+        page.say(
+            f"    other fixes of {format_count(total.with_other_fixes, 'file')}: "
+            "--format csv prints each file with its fix"
+        )
+    if any(_LIST in command.words for command in commands):
+        page.say(
+            "    LIST: a file that names these files, one per line; --format csv prints each file "
+            "with its fix"
+        )

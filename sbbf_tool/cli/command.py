@@ -34,7 +34,7 @@ from sbbf_tool.hints import suggest
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from sbbf_tool.cli.settings import Config
+    from sbbf_tool.cli.config_file import Config
 
 
 BRIEF = "sbbf.brief"

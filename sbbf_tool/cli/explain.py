@@ -23,25 +23,24 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
 
 
-def _bound(name: str) -> Callable[[RowGroupExplanation], str | None]:
-    return lambda row: None if (text := getattr(row, name)) is None else render.value(text)
+def _format_bound(text: str | None) -> str | None:
+    return None if text is None else render.value(text)
+
+
+def _reason_of(row: RowGroupExplanation) -> str | None:
+    return row.statistics_reason or row.dictionary_reason or row.filter_reason
 
 
 _COLUMNS = (
     Heading("row group", COUNT),
     Heading("bytes", BYTES, 5),
     Heading("of column", BYTES, 6, "column_bytes"),
-    Heading("min", NAME, 3, _bound("min_value")),
-    Heading("max", NAME, 3, _bound("max_value")),
+    Heading("min", NAME, 3, lambda row: _format_bound(row.min_value)),
+    Heading("max", NAME, 3, lambda row: _format_bound(row.max_value)),
     Heading("statistics", WORD),
     Heading("dictionary", WORD, of=lambda row: row.dictionary or "-"),
     Heading("filter", WORD),
-    Heading(
-        "reason",
-        SENTENCE,
-        4,
-        lambda row: row.statistics_reason or row.dictionary_reason or row.filter_reason,
-    ),
+    Heading("reason", SENTENCE, 4, _reason_of),
 )
 _ENGINES = (
     Heading("engine", SENTENCE, of="name"),
@@ -107,12 +106,12 @@ def command(
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
     """Return rows, of which the first cell is the name of an engine, with one row for all engines
     with the same results."""
-    names = render.group((tuple(cells), name) for name, *cells in rows)
-    is_about_all = len(names) == 1 and len(next(iter(names.values()))) > 1
-    return [
-        (f"all {len(same)} engines" if is_about_all else ", ".join(map(str, same)), *cells)
-        for cells, same in names.items()
-    ]
+    names_of = render.group((tuple(cells), str(name)) for name, *cells in rows)
+    if len(names_of) == 1:
+        ((cells, names),) = names_of.items()
+        if len(names) > 1:
+            return [(f"all {len(names)} engines", *cells)]
+    return [(", ".join(names), *cells) for cells, names in names_of.items()]
 
 
 class _ExplainView(AnswerView["ExplainReport"]):
@@ -126,13 +125,9 @@ class _ExplainView(AnswerView["ExplainReport"]):
         if report.engines:
             self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
-            skipped = (
-                engine.skipped_by_statistics
-                + engine.skipped_by_dictionary
-                + engine.skipped_by_filter
-            )
-            sums = self._sums.setdefault(engine.name, Counter())
-            sums.update(
+            by_statistics = engine.skipped_by_statistics
+            skipped = by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
+            self._sums.setdefault(engine.name, Counter()).update(
                 row_groups_skipped=skipped,
                 row_groups_read=engine.row_groups_read,
                 bytes_skipped=engine.bytes_skipped,
@@ -140,18 +135,14 @@ class _ExplainView(AnswerView["ExplainReport"]):
         return self.take_answer(report, row, is_absent=report.absent)
 
     def show(self, page: Page, report: ExplainReport) -> None:
-        page.say(
-            f"{report.file}: column {report.column}, {report.type}, value "
-            f"{render.value(report.value)}"
-        )
-        page.table(_COLUMNS, report.row_groups, matters=lambda each: not each.is_absent)
+        value = render.value(report.value)
+        page.say(f"{report.file}: column {report.column}, {report.type}, value {value}")
+        page.table(_COLUMNS, report.row_groups, matters=lambda row: not row.is_absent)
         page.say(
             "row groups that each engine skips by statistics, dictionary or filter, and reads:"
         )
-        page.table(
-            _ENGINES,
-            _group([heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines),
-        )
+        rows = [[heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines]
+        page.table(_ENGINES, _group(rows))
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
@@ -163,21 +154,21 @@ class _ExplainView(AnswerView["ExplainReport"]):
             page.say(f"{report.file}: {render.value(report.value)}: {format_row_groups(numbers)}")
 
     def show_end(self, page: Page, files: str) -> None:
-        row_groups, num_bytes = self.counts["row_groups"], self.counts["bytes"]
+        row_groups = self.counts["row_groups"]
+        num_bytes = self.counts["bytes"]
         rows: list[tuple[object, ...]] = []
-        for name, each in self._sums.items():
-            share = each["bytes_skipped"] / num_bytes if num_bytes else None
+        for name, sums in self._sums.items():
+            share = sums["bytes_skipped"] / num_bytes if num_bytes else None
             rows.append(
-                (name, row_groups, each["row_groups_skipped"], each["row_groups_read"], share)
+                (name, row_groups, sums["row_groups_skipped"], sums["row_groups_read"], share)
             )
         page.table(_SUMS, _group(rows))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:
-        names = {
-            "row_groups": "row_groups",
-            "bytes": "bytes",
-            "files_without_column": "without_column",
+        return {
+            "row_groups": self.counts["row_groups"],
+            "bytes": self.counts["bytes"],
+            "files_without_column": self.counts["without_column"],
+            "engines": [{"name": name, **sums} for name, sums in self._sums.items()],
         }
-        sums = {key: self.counts[name] for key, name in names.items()}
-        return {**sums, "engines": [{"name": name, **each} for name, each in self._sums.items()]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +22,7 @@ from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+    from sbbf_tool.verbs.inspect import ColumnTotal, FilterReport, InspectReport
 
 
 def _type(row: FilterReport) -> str:
@@ -30,15 +30,11 @@ def _type(row: FilterReport) -> str:
 
 
 def _problem(row: FilterReport) -> str:
-    return (
-        "unreadable"
-        if row.unreadable
-        else "saturated"
-        if row.saturated
-        else ""
-        if row.has_filter
-        else "none"
-    )
+    if row.unreadable:
+        return "unreadable"
+    if row.saturated:
+        return "saturated"
+    return "" if row.has_filter else "none"
 
 
 _COLUMNS = (
@@ -132,13 +128,9 @@ def command(
     """
     from sbbf_tool.verbs.inspect import Inspect
 
+    verb = Inspect(columns, terminal().shows_all, not quick, engine_names=engines)
     view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
-    return report_files(
-        files,
-        files.work(Inspect(columns, terminal().shows_all, not quick, engine_names=engines)),
-        view,
-        columns,
-    )
+    return report_files(files, files.work(verb), view, columns)
 
 
 class _InspectView(View["InspectReport"]):
@@ -147,12 +139,11 @@ class _InspectView(View["InspectReport"]):
 
     def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool) -> None:
         super().__init__()
-        self._by_row_group, self._bitsets = by_row_group, bitsets
-        self._none = (
-            "none of these columns has a Bloom filter"
-            if is_selection
-            else "no column has a Bloom filter"
-        )
+        self._by_row_group = by_row_group
+        self._bitsets = bitsets
+        self._none = "no column has a Bloom filter"
+        if is_selection:
+            self._none = "none of these columns has a Bloom filter"
         self._lake: dict[str, dict[str, Any]] = {}
         """The sums of each column that has a filter in any file, over these files."""
         self._warnings: dict[str, tuple[str, int]] = {}
@@ -161,22 +152,12 @@ class _InspectView(View["InspectReport"]):
     def add(self, report: InspectReport, row: Row[object]) -> int:
         self.total.update(rows=report.rows, row_groups=report.row_groups, bytes=report.file_bytes)
         for total in report.columns:
-            if filters := total.row_groups_with_filter:
-                measurable = 0 if total.mean_fpp is None else filters
-                values = (
-                    1,
-                    filters,
-                    total.filter_bytes,
-                    total.chunk_bytes,
-                    (total.mean_fpp or 0.0) * measurable,
-                    measurable,
-                )
-                sums = self._lake.setdefault(total.column, dict.fromkeys(_SUMS, 0))
-                for name, value in zip(_SUMS, values, strict=True):
-                    sums[name] += value
-        for warning in dict.fromkeys(
-            warning for chunk in report.filters for warning in chunk.warnings
-        ):
+            if total.row_groups_with_filter:
+                self._add_column(total)
+        warnings: dict[str, None] = {}
+        for chunk in report.filters:
+            warnings.update(dict.fromkeys(chunk.warnings))
+        for warning in warnings:
             if warning in self._warnings or len(self._warnings) < _MOST_WARNINGS:
                 first, files = self._warnings.get(warning, (report.file, 0))
                 self._warnings[warning] = first, files + 1
@@ -184,155 +165,142 @@ class _InspectView(View["InspectReport"]):
             complain(f"sbbf: {row.path}: {unreadable.unreadable}")
         return UnreadableError.exit_code if report.unreadable_filters else 0
 
+    def _add_column(self, total: ColumnTotal) -> None:
+        """Add a column of one more file to the sums."""
+        sums = self._lake.setdefault(total.column, dict.fromkeys(_SUMS, 0))
+        sums["files"] += 1
+        sums["row_groups_with_filter"] += total.row_groups_with_filter
+        sums["filter_bytes"] += total.filter_bytes
+        sums["chunk_bytes"] += total.chunk_bytes
+        # This is a float in each column, also if nothing is measurable.
+        sums["fpp_sum"] += (total.mean_fpp or 0.0) * total.row_groups_with_filter
+        if total.mean_fpp is not None:
+            sums["measurable_filters"] += total.row_groups_with_filter
+
     def show(self, page: Page, report: InspectReport) -> None:
-        rows = (
-            f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
-        )
-        page.say(
-            f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by "
-            f"{shorten(report.created_by or 'an unknown writer')}"
-        )
+        size = page.bytes(report.file_bytes)
+        writer = shorten(report.created_by or "an unknown writer")
+        rows = _count_rows(report.rows, report.row_groups)
+        page.say(f"{report.file}: {size}, {rows}, written by {writer}")
         if self._by_row_group:
             page.table(_FILTERS, report.filters, whole=True)
         else:
             page.table(_COLUMNS, _format_columns(page, report, bitsets=self._bitsets))
-        if filters := sum(total.filter_bytes for total in report.columns):
-            share = filters / report.file_bytes
-            page.say(f"filters: {format_percent(share)} of the file, {page.bytes(filters)}")
-        page.say_all(
-            _list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group)
-        )
-        if not filters:
+        filter_bytes = sum(total.filter_bytes for total in report.columns)
+        if filter_bytes:
+            share = format_percent(filter_bytes / report.file_bytes)
+            page.say(f"filters: {share} of the file, {page.bytes(filter_bytes)}")
+        has_bars = self._bitsets and not self._by_row_group
+        page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
+        if not filter_bytes:
             page.next(("sbbf", "advise", report.file), "see which columns deserve a filter")
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
             self.show(page, report)
         elif terminal().shows_all:
-            columns = sum(total.row_groups_with_filter > 0 for total in report.columns)
-            filters = sum(total.row_groups_with_filter for total in report.columns)
-            size = page.bytes(sum(total.filter_bytes for total in report.columns))
-            content = (
-                f"{format_count(filters, 'filter')} in {format_count(columns, 'column')}, {size}"
-                if filters
-                else "no filters"
-            )
-            page.say(
-                f"{report.file}: {page.bytes(report.file_bytes)}, "
-                f"{format_count(report.row_groups, 'row group')}, {content}"
-            )
+            row_groups = format_count(report.row_groups, "row group")
+            place = f"{report.file}: {page.bytes(report.file_bytes)}, {row_groups}"
+            page.say(f"{place}, {_count_filters(page, report)}")
 
     def show_end(self, page: Page, files: str) -> None:
         columns = self.totals()["columns"]
-        rows: list[tuple[object, ...]] = []
-        for each in columns:
-            share = each["filter_bytes"] / each["chunk_bytes"] if each["chunk_bytes"] else None
-            filters = f"{each['row_groups_with_filter']:,} of {each['row_groups']:,}"
-            rows.append(
-                (
-                    each["column"],
-                    each["files"],
-                    filters,
-                    each["filter_bytes"],
-                    share,
-                    each["mean_fpp"],
-                )
-            )
-        page.table(_LAKE, rows)
+        page.table(_LAKE, [_format_sums(column) for column in columns])
         if not columns:
             page.say(self._none)
         if not self._by_row_group:
-            more = {
-                count: f" and {format_count(count - 1, 'more file')}" if count > 1 else ""
-                for _, count in self._warnings.values()
-            }
-            page.say_all(
-                f"warning: {first}{more[count]}: {warning}"
-                for warning, (first, count) in self._warnings.items()
-            )
-        content = (
-            f"{format_count(self.total['rows'], 'row')} in "
-            f"{format_count(self.total['row_groups'], 'row group')}"
-        )
+            page.say_all(self._list_warnings())
+        content = _count_rows(self.total["rows"], self.total["row_groups"])
         page.say(f"{files}; {content}, {page.bytes(self.total['bytes'])}")
+
+    def _list_warnings(self) -> Iterator[str]:
+        for warning, (first, count) in self._warnings.items():
+            more = f" and {format_count(count - 1, 'more file')}" if count > 1 else ""
+            yield f"warning: {first}{more}: {warning}"
 
     def totals(self) -> dict[str, Any]:
         columns = []
         for name, sums in self._lake.items():
-            mean_fpp = (
-                sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
-            )
-            columns.append(
-                {
-                    "column": name,
-                    **sums,
-                    "row_groups": self.total["row_groups"],
-                    "mean_fpp": mean_fpp,
-                }
-            )
+            column = {"column": name, **sums, "row_groups": self.total["row_groups"]}
+            measurable = sums["measurable_filters"]
+            column["mean_fpp"] = sums["fpp_sum"] / measurable if measurable else None
+            columns.append(column)
         return {**self.total, "columns": columns}
+
+
+def _count_rows(rows: int, row_groups: int) -> str:
+    return f"{format_count(rows, 'row')} in {format_count(row_groups, 'row group')}"
+
+
+def _count_filters(page: Page, report: InspectReport) -> str:
+    """Return the number and the size of the filters of a file."""
+    filters = sum(total.row_groups_with_filter for total in report.columns)
+    if not filters:
+        return "no filters"
+    columns = sum(total.row_groups_with_filter > 0 for total in report.columns)
+    size = page.bytes(sum(total.filter_bytes for total in report.columns))
+    return f"{format_count(filters, 'filter')} in {format_count(columns, 'column')}, {size}"
+
+
+def _format_sums(column: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the cells of a column of several files."""
+    chunk_bytes = column["chunk_bytes"]
+    share = column["filter_bytes"] / chunk_bytes if chunk_bytes else None
+    return (
+        column["column"],
+        column["files"],
+        f"{column['row_groups_with_filter']:,} of {column['row_groups']:,}",
+        column["filter_bytes"],
+        share,
+        column["mean_fpp"],
+    )
 
 
 def _format_columns(
     page: Page, report: InspectReport, *, bitsets: bool
 ) -> Iterator[tuple[object, ...]]:
+    """Yield the cells of each column of a file."""
     filters = group((row.column, row) for row in report.filters)
     for total in report.columns:
         rows = filters.get(total.column)
         if not rows:
             continue
+        share = None
+        if total.chunk_bytes and total.filter_bytes:
+            share = total.filter_bytes / total.chunk_bytes
+        fpps = [row.estimated_fpp for row in rows if row.estimated_fpp is not None]
+        ndvs = [row.estimated_ndv for row in rows if row.estimated_ndv is not None]
+        bars = None
+        if bitsets:
+            bars = page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS)
         yield (
-            *(
-                total.column,
-                _type(rows[0]),
-                f"{total.row_groups_with_filter:,} of {total.row_groups:,}",
-                total.filter_bytes or None,
-            ),
-            total.filter_bytes / total.chunk_bytes
-            if total.chunk_bytes and total.filter_bytes
-            else None,
-            *(
-                total.mean_fpp,
-                max(
-                    (row.estimated_fpp for row in rows if row.estimated_fpp is not None),
-                    default=None,
-                ),
-            ),
-            max((row.estimated_ndv for row in rows if row.estimated_ndv is not None), default=None),
-            page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS) if bitsets else None,
+            total.column,
+            _type(rows[0]),
+            f"{total.row_groups_with_filter:,} of {total.row_groups:,}",
+            total.filter_bytes or None,
+            share,
+            total.mean_fpp,
+            max(fpps, default=None),
+            max(ndvs, default=None),
+            bars,
         )
 
 
 def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool) -> Iterator[str]:
-    if (
-        not any(row.has_filter for row in report.filters)
-        and "the file has no columns" not in report.notes
-    ):
-        yield (
-            "no column whose metadata can be read has a Bloom filter"
-            if report.locked_columns
-            else none
-        )
+    """Yield what the table of a file does not show; `none` if it has no filter."""
+    has_filter = any(row.has_filter for row in report.filters)
+    if not has_filter and "the file has no columns" not in report.notes:
+        if report.locked_columns:
+            none = "no column whose metadata can be read has a Bloom filter"
+        yield none
     if report.locked_columns:
         yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
-    if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
+    encrypted = dict.fromkeys(row.column for row in report.filters if row.encrypted)
+    if encrypted:
         yield f"encrypted: {page.join_names([*encrypted])}"
-    numbers = group(
-        ((row.column, warning), row.row_group) for row in report.filters for warning in row.warnings
-    )
-    columns = group(
-        ((warning, tuple(row_groups)), column) for (column, warning), row_groups in numbers.items()
-    )
-    for (warning, places), names in columns.items():
-        yield (
-            f"warning: {'columns' if len(names) > 1 else 'column'} "
-            f"{page.join_names(names)}, {format_row_groups(places)}: {warning}"
-        )
-    if (
-        has_bars
-        and report.row_groups > _MOST_BLOCKS
-        and any(row.fill_ratio is not None for row in report.filters)
-    ):
+    yield from _group_warnings(page, report)
+    is_measured = any(row.fill_ratio is not None for row in report.filters)
+    if has_bars and is_measured and report.row_groups > _MOST_BLOCKS:
         yield (
             f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows "
             "the fullest filter"
@@ -340,7 +308,22 @@ def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool)
     for note in report.notes:
         yield f"note: {note}"
     for unreferenced in report.unreferenced:
-        yield (
-            f"unreferenced: {page.bytes(unreferenced.length)} at byte "
-            f"{unreferenced.offset:,}: {unreferenced.kind}"
-        )
+        size = page.bytes(unreferenced.length)
+        yield f"unreferenced: {size} at byte {unreferenced.offset:,}: {unreferenced.kind}"
+
+
+def _group_warnings(page: Page, report: InspectReport) -> Iterator[str]:
+    """Yield the warnings about the filters of a file; columns with the same warning in the same row
+    groups share a line."""
+    row_groups_of: dict[tuple[str, str], list[int]] = {}
+    for row in report.filters:
+        for warning in row.warnings:
+            row_groups_of.setdefault((row.column, warning), []).append(row.row_group)
+    columns = group(
+        ((warning, tuple(row_groups)), column)
+        for (column, warning), row_groups in row_groups_of.items()
+    )
+    for (warning, places), names in columns.items():
+        noun = "columns" if len(names) > 1 else "column"
+        names_and_places = f"{page.join_names(names)}, {format_row_groups(places)}"
+        yield f"warning: {noun} {names_and_places}: {warning}"

@@ -57,9 +57,11 @@ class Terminal:
     def shows_progress(self) -> bool:
         """Return whether progress is drawn on standard error or, where that is no terminal, with
         --verbose printed now and then."""
-        return not self.quiet and (
-            os.environ.get("TERM") != "dumb" if is_terminal(sys.stderr) else self.verbose
-        )
+        if self.quiet:
+            return False
+        if is_terminal(sys.stderr):
+            return os.environ.get("TERM") != "dumb"
+        return self.verbose
 
 
 MOST_FILES = 20
@@ -91,7 +93,8 @@ def terminal() -> Terminal:
 
 def start_run() -> Terminal:
     """Forget the settings of an earlier run in this process, and return those of a new one."""
-    _current.set(settings := Terminal())
+    settings = Terminal()
+    _current.set(settings)
     return settings
 
 
@@ -104,6 +107,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 _OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
+_PREFIX = "terminal_"
+"""Beginning of the names of parameters that set an attribute of the terminal."""
 
 
 def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
@@ -111,47 +116,45 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
     called for `--verbose`."""
 
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        name = str(param.name).removeprefix("terminal_")
-        opposite = _OPPOSITES.get(name, "")
-        if not value:
+        name = str(param.name).removeprefix(_PREFIX)
+        if not value or _is_overridden(ctx, name):
             return
-        if opposite and getattr(terminal(), opposite):
-            stated = [
-                ctx.get_parameter_source(f"terminal_{each}") is ParameterSource.COMMANDLINE
-                for each in (name, opposite)
-            ]
-            if stated[0] == stated[1]:
-                raise click.UsageError("give one of --quiet and --verbose", ctx)
-            if stated[1]:  # the command line overrides settings
-                return
-            setattr(terminal(), opposite, False)
+        if name in _OPPOSITES:
+            setattr(terminal(), _OPPOSITES[name], False)
         setattr(terminal(), name, value)
         if name == "verbose" and not ctx.resilient_parsing:
             show_log(ctx)
 
-    options = {
-        ("quiet", "-q", "--quiet"): "Print nothing but errors.",
-        (
-            "verbose",
-            "-v",
-            "--verbose",
-        ): "Print what is being done, and where an error came from, to standard error.",
-        (
-            "shows_all",
-            "--all",
-        ): "Leave nothing out: print lines about all files, and whole tables and names on "
-        "any terminal.",
-    }
+    def option(names: list[str], text: str) -> click.Option:
+        return click.Option(names, is_flag=True, expose_value=False, callback=remember, help=text)
+
     return [
-        click.Option(
-            [f"terminal_{name}", *names],
-            is_flag=True,
-            expose_value=False,
-            callback=remember,
-            help=text,
-        )
-        for (name, *names), text in options.items()
+        option([f"{_PREFIX}quiet", "-q", "--quiet"], "Print nothing but errors."),
+        option(
+            [f"{_PREFIX}verbose", "-v", "--verbose"],
+            "Print what is being done, and where an error came from, to standard error.",
+        ),
+        option(
+            [f"{_PREFIX}shows_all", "--all"],
+            "Leave nothing out: print lines about all files, and whole tables and names on any "
+            "terminal.",
+        ),
     ]
+
+
+def _is_overridden(ctx: click.Context, name: str) -> bool:
+    """Return whether the command line has the opposite of an option that only a setting states.
+    Raises UsageError for opposites that are stated in the same way."""
+    opposite = _OPPOSITES.get(name)
+    if opposite is None or not getattr(terminal(), opposite):
+        return False
+    source = ctx.get_parameter_source(_PREFIX + name)
+    opposite_source = ctx.get_parameter_source(_PREFIX + opposite)
+    is_stated = source is ParameterSource.COMMANDLINE
+    is_opposite_stated = opposite_source is ParameterSource.COMMANDLINE
+    if is_stated == is_opposite_stated:
+        raise click.UsageError("give one of --quiet and --verbose", ctx)
+    return is_opposite_stated
 
 
 BROKEN_PIPE = 141
@@ -172,14 +175,16 @@ class StatusLine:
         self._stream = stream
         self._lock = RLock()
         self._owner = os.getpid()
-        self._is_used = self._is_drawn = False
+        self._is_used = False
+        self._is_drawn = False
         self._is_line_complete = True
 
     def draw(self, text: str) -> None:
         """Replace the line, unless other output has begun a line and not ended it."""
         with self._lock:
             if self._is_line_complete:
-                self._is_used = self._is_drawn = True
+                self._is_used = True
+                self._is_drawn = True
                 self._send(_ERASE + text)
 
     def erase(self) -> None:
@@ -301,10 +306,8 @@ def limit_complaints() -> Iterator[None]:
         _complaints.reset(token)
         for kind, count in counts.items():
             if count > MOST_FILES and (kind == "error" or not terminal().quiet):
-                complain(
-                    f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows "
-                    "them"
-                )
+                rest = format_count(count - MOST_FILES, f"more {kind}")
+                complain(f"sbbf: and {rest}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -313,24 +316,22 @@ def complain(line: str, *, kind: str = "error") -> None:
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
-    if (
-        (counts := _complaints.get()) is not None
-        and kind in ("error", "warning")
-        and not terminal().shows_all
-    ):
+    counts = _complaints.get()
+    is_limited = kind in ("error", "warning") and not terminal().shows_all
+    if counts is not None and is_limited:
         counts[kind] += 1
         if counts[kind] > MOST_FILES:
             return
-    for part in writer_for(sys.stderr).wrap(
-        escape(redact_text(name_options(line))), is_error=kind == "error"
-    ):
+    text = escape(redact_text(name_options(line)))
+    for part in writer_for(sys.stderr).wrap(text, is_error=kind == "error"):
         print(part, file=sys.stderr, flush=True)
 
 
 def writer_for(stream: TextIO) -> Plain:
     """Return what lays out lines and tables for a stream: a screen, if it has a width or
     colours."""
-    width, has_color = terminal().width(stream), terminal().has_color(stream)
+    width = terminal().width(stream)
+    has_color = terminal().has_color(stream)
     if width is None and not has_color:
         return Plain()
     from sbbf_tool.cli.screen import Screen
@@ -353,7 +354,8 @@ def say_traceback(error: BaseException) -> None:
     """Print the traceback of an error on standard error."""
     import traceback
 
-    for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
+    text = "".join(traceback.format_exception(error))
+    for line in text.rstrip("\n").split("\n"):
         complain(line)
 
 
@@ -364,19 +366,19 @@ def patient_output() -> Iterator[PatientOutput]:
 
     Output to a missing stream is discarded. Errors of the streams never change the exit code.
     """
-    before = sys.stdout, sys.stderr
-    errors_before = _or_nowhere(sys.stderr)
-    status_line = StatusLine(errors_before)
-    patient = PatientOutput(_or_nowhere(sys.stdout), status_line)
-    sys.stdout, sys.stderr = (
-        cast(TextIO, patient),
-        cast(TextIO, PatientOutput(errors_before, status_line)),
-    )
+    output_before = sys.stdout
+    errors_before = sys.stderr
+    error_stream = _or_nowhere(errors_before)
+    status_line = StatusLine(error_stream)
+    patient = PatientOutput(_or_nowhere(output_before), status_line)
+    sys.stdout = cast(TextIO, patient)
+    sys.stderr = cast(TextIO, PatientOutput(error_stream, status_line))
     try:
         yield patient
     finally:
         errors = sys.stderr
-        sys.stdout, sys.stderr = before
+        sys.stdout = output_before
+        sys.stderr = errors_before
         errors.flush()
 
 

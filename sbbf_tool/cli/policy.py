@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from sbbf_tool.cli.config_file import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.options import RATIO, SIZE, PureSetting, add_options, engines_option, name_of
-from sbbf_tool.cli.settings import Config, ensure_among, ensure_kind, place_of_filters, used_config
+from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extension import named
 from sbbf_tool.frozen import replace
@@ -239,10 +240,8 @@ def read_baseline(path: str) -> Baseline:
             text = stream.read(4)
             text += b"" if text == b"PAR1" else stream.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(),
-            file=path,
-        ) from None
+        reason = getattr(error, "strerror", None) or "invalid name"
+        raise UsageError(f"the baseline cannot be read: {reason.lower()}", file=path) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
     try:

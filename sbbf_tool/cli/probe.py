@@ -138,12 +138,10 @@ def command(
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
-        requests = f" in {view.counts['requests']:,} requests" if view.counts["requests"] else ""
-        complain(
-            f"read {view.counts['bytes_read']:,} bytes of "
-            f"{format_count(view.counts['files'], 'file')}{requests}",
-            kind="note",
-        )
+        counts = view.counts
+        requests = f" in {counts['requests']:,} requests" if counts["requests"] else ""
+        num_files = format_count(counts["files"], "file")
+        complain(f"read {counts['bytes_read']:,} bytes of {num_files}{requests}", kind="note")
     return code
 
 
@@ -157,25 +155,23 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
         super().__init__(files, values_file)
-        self._column, self._values, self._confirms = (
-            verb.column,
-            len(cast("Sequence[object]", verb.values)),
-            verb.confirm,
-        )
-        self.row, self._lists_rows = Row[RowsReport] if verb.rows else None, verb.rows
+        self._column = verb.column
+        self._values = len(cast("Sequence[object]", verb.values))
+        self._confirms = verb.confirm
+        self._lists_rows = verb.rows
+        if verb.rows:
+            self.row = Row[RowsReport]
         self._values_with_hits: set[str] = set()
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
         return RowsReport(**vars(report)) if self._lists_rows else report
 
     def add(self, report: ProbeReport, row: Row[object]) -> int:
-        answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
-        self._values_with_hits.update(
-            row[0] for row in _rows_of(report) if row[2] == PRESENT or not self._confirms
-        )
+        if self._confirms:
+            self._count_certain(report)
+        else:
+            self._values_with_hits.update(value for value, *_ in _rows_of(report))
         self.counts.update(
-            present=PRESENT in answers,
-            unsure=self._confirms and (bool(report.inconclusive) or bool(answers - {PRESENT})),
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             without_filter=any(_has_no_filter(report, each) for each in report.inconclusive),
@@ -184,10 +180,22 @@ class _ProbeView(AnswerView["ProbeReport"]):
         )
         return self.take_answer(report, row, is_absent=report.is_absent)
 
+    def _count_certain(self, report: ProbeReport) -> None:
+        """Count whether a file that was read has a value, and whether reading does not show it."""
+        is_unsure = bool(report.inconclusive)
+        is_present = False
+        for value, _, answer, *_ in _rows_of(report):
+            if answer == PRESENT:
+                is_present = True
+                self._values_with_hits.add(value)
+            else:
+                is_unsure = True
+        self.counts.update(present=is_present, unsure=is_unsure)
+
     def answer(self, codes: set[int]) -> int:
-        return super().answer(
-            codes | ({UsageError.exit_code} if self.total["unprintable"] else set())
-        )
+        if self.total["unprintable"]:
+            codes = {*codes, UsageError.exit_code}
+        return super().answer(codes)
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)
@@ -196,69 +204,70 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def show_line(self, page: Page, report: ProbeReport) -> None:
         for match in report.rows:
-            page.say(
-                f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: "
-                f"{render.value(match.value)}"
-            )
-        hits = (
-            tuple(hit for hit in report.hits if hit.answer != PRESENT)
-            if self._lists_rows
-            else report.hits
-        )
-        page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
+            place = f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}"
+            page.say(f"{place}: {render.value(match.value)}")
+        if self._lists_rows:
+            uncertain = [hit for hit in report.hits if hit.answer != PRESENT]
+            report = replace(report, hits=tuple(uncertain))
+        page.say_all(_describe(report, confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
-        counts, outcomes, answers = self.counts, self.outcomes, []
-        if without_filter := counts["without_filter"]:
+        without_filter = self.counts["without_filter"]
+        if without_filter:
             has = "has" if without_filter == 1 else "have"
-            page.say(
-                f"any of the values: {format_count(without_filter, 'file')} {has} no filter for "
-                f"{self._column or 'some columns'}"
-            )
-        hits = (
-            counts["present"]
-            if self._confirms
-            else counts["files"] - counts["inconclusive"] - counts["absent"]
-        )
-        hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
-        inconclusive = 0 if counts["unsure"] else counts["inconclusive"]
-        has_candidates = hits or counts["unsure"] or inconclusive
-        if counts["files"] and not has_candidates:
+            column = self._column or "some columns"
+            num_files = format_count(without_filter, "file")
+            page.say(f"any of the values: {num_files} {has} no filter for {column}")
+        parts = [*self._describe_queried(), *self._describe_outcomes()]
+        if self.files.index is not None:
+            excluded = format_count(self.files.index.excluded, "other file")
+            parts.append(f"the index excludes {excluded}")
+        values = format_count(self._values, "value")
+        num_files = format_count(self.counts["files"], "file")
+        answer = "; ".join(parts) or "there is none"
+        page.say(f"Queried {values} in {num_files}: {answer}{self.say_what_lacks()}")
+        page.say_all(self._describe_versions())
+
+    def _describe_queried(self) -> Iterator[str]:
+        """Yield how many of the queried files hold values, and how many may."""
+        counts = self.counts
+        if self._confirms:
+            hits = counts["present"]
+            hold = "holds" if hits == 1 else "hold"
+        else:
+            hits = counts["files"] - counts["inconclusive"] - counts["absent"]
+            hold = "may hold"
+        unsure = counts["unsure"]
+        inconclusive = 0 if unsure else counts["inconclusive"]
+        if hits:
+            num_values = f"{len(self._values_with_hits):,}"
+            yield f"{format_count(hits, 'file')} {hold} {num_values} of the values"
+        if unsure:
+            num_files = format_count(unsure, "file")
+            yield f"{num_files} may hold some of them, which reading does not show"
+        if inconclusive:
+            num_files = format_count(inconclusive, "file")
+            yield f"{num_files} may hold any of them, because filters gave no answer"
+        if hits or unsure or inconclusive:
+            if counts["absent"]:
+                yield f"{format_count(counts['absent'], 'file')} cannot hold any of them"
+        elif counts["files"]:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
-            answers.append(
-                "none of them is in the files" if is_certain else "all of them are excluded"
-            )
+            yield "none of them is in the files" if is_certain else "all of them are excluded"
+
+    def _describe_outcomes(self) -> Iterator[str]:
+        """Yield how many files were not queried, by the reason."""
+        outcomes = self.outcomes
+        left_out = sum(outcomes[status] for status in NOT_QUERIED if status != UNFINISHED)
+        failed_file = "more file" if self.counts["files"] else "file"
         for number, noun, what in (
-            (hits, "file", f"{hold} {len(self._values_with_hits):,} of the values"),
-            (counts["unsure"], "file", "may hold some of them, which reading does not show"),
-            (inconclusive, "file", "may hold any of them, because filters gave no answer"),
-            (has_candidates and counts["absent"], "file", "cannot hold any of them"),
             (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
             (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
-            (
-                sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED),
-                "file",
-                "left out, which may hold any of them",
-            ),
-            (
-                outcomes[FAILED] + outcomes[REFUSED],
-                "more file" if counts["files"] else "file",
-                "could not be queried",
-            ),
+            (left_out, "file", "left out, which may hold any of them"),
+            (outcomes[FAILED] + outcomes[REFUSED], failed_file, "could not be queried"),
         ):
             if number:
-                answers.append(f"{format_count(number, noun)} {what}")
-        if self.files.index is not None:
-            answers.append(
-                f"the index excludes {format_count(self.files.index.excluded, 'other file')}"
-            )
-        queried = (
-            f"{format_count(self._values, 'value')} in {format_count(counts['files'], 'file')}"
-        )
-        page.say(
-            f"Queried {queried}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}"
-        )
-        page.say_all(self._describe_versions())
+                yield f"{format_count(number, noun)} {what}"
 
     def notes(self) -> Iterator[str]:
         yield from self._describe_unsure()
@@ -269,36 +278,30 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def _describe_unsure(self) -> Iterator[str]:
         if self.counts["unsure"]:
-            yield (
-                f"of {format_count(self.counts['unsure'], 'file')}, reading does not show "
-                "whether they hold values"
-            )
+            num_files = format_count(self.counts["unsure"], "file")
+            yield f"of {num_files}, reading does not show whether they hold values"
 
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no
         version lists."""
-        if self.files.all_versions and self.files.table is not None:
-            if gone := self.outcomes[VANISHED]:
-                yield (
-                    f"{format_count(gone, 'file')} of earlier versions "
-                    f"{'is' if gone == 1 else 'are'} gone"
-                )
-            verb, hint = (
-                "is" if self._unlisted == 1 else "are",
-                "; --as-files searches that folder" if self._unlisted else "",
-            )
-            folder = redact(self.files.table.location)
-            yield (
-                f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in "
-                f"no retained version{hint}"
-            )
+        table = self.files.table
+        if table is None or not self.files.all_versions:
+            return
+        gone = self.outcomes[VANISHED]
+        if gone:
+            verb = "is" if gone == 1 else "are"
+            yield f"{format_count(gone, 'file')} of earlier versions {verb} gone"
+        verb = "is" if self._unlisted == 1 else "are"
+        hint = "; --as-files searches that folder" if self._unlisted else ""
+        place = f"{format_count(self._unlisted, 'Parquet file')} below {redact(table.location)}"
+        yield f"{place} {verb} in no retained version{hint}"
 
     @cached_property
     def _unlisted(self) -> int:
         return self.files.selection.count_unlisted()
 
     def totals(self) -> dict[str, Any]:
-        return {
+        totals = {
             "values": self._values,
             "values_with_hits": len(self._values_with_hits),
             "files_with_hits": self.counts["hits"],
@@ -306,42 +309,34 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_filter": self.counts["without_filter"],
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
-            **(
-                {"files_excluded": self.files.index.excluded}
-                if self.files.index is not None
-                else {}
-            ),
-            **(
-                {"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted}
-                if self.files.all_versions
-                else {}
-            ),
         }
+        if self.files.index is not None:
+            totals["files_excluded"] = self.files.index.excluded
+        if self.files.all_versions:
+            totals["files_gone"] = self.outcomes[VANISHED]
+            totals["files_unlisted"] = self._unlisted
+        return totals
 
 
 def _name(report: ProbeReport, column: str | None) -> str:
     """Return the beginning of a line: the file and, if the report is about all columns, the
     column."""
-    return (
-        f"{report.file}: {column}: "
-        if report.column is None and column is not None
-        else f"{report.file}: "
-    )
+    if report.column is None and column is not None:
+        return f"{report.file}: {column}: "
+    return f"{report.file}: "
 
 
-def _has_no_filter(report: ProbeReport, each: InconclusiveRowGroups) -> bool:
+def _has_no_filter(report: ProbeReport, row_groups: InconclusiveRowGroups) -> bool:
     """Return whether no row group of a file has a filter, so that it may hold any of the values."""
-    return len(each.row_groups) == report.row_groups and each.answer == NO_FILTER
+    is_whole_file = len(row_groups.row_groups) == report.row_groups
+    return is_whole_file and row_groups.answer == NO_FILTER
 
 
 def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
     """Return the fields of each hit: of many, objects would cost more than the rest of the work."""
-    hits = report.hits
-    return (
-        hits.rows()
-        if isinstance(hits, LongSequence)
-        else (tuple(vars(hit).values()) for hit in hits)
-    )
+    if isinstance(report.hits, LongSequence):
+        return report.hits.rows()
+    return (tuple(vars(hit).values()) for hit in report.hits)
 
 
 def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
@@ -351,22 +346,22 @@ def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
     Columns without a filter in any row group are counted at the end of the output.
     """
     for value, row_groups, answer, reason, count, _, *column in _rows_of(report):
-        why = f" ({answer}: {reason})" if confirms or answer == CANNOT_SAY else ""
-        ending = f" ({format_count(count, 'row')})" if count is not None else why
-        yield (
-            f"{_name(report, *column or (None,))}{render.value(value)}: "
-            f"{format_row_groups(row_groups)}{ending}"
-        )
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for each in (each for each in report.inconclusive if not _has_no_filter(report, each)):
+        ending = ""
+        if count is not None:
+            ending = f" ({format_count(count, 'row')})"
+        elif confirms or answer == CANNOT_SAY:
+            ending = f" ({answer}: {reason})"
+        place = _name(report, column[0] if column else None)
+        yield f"{place}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
+    columns_of: dict[str, list[str]] = {}
+    for each in report.inconclusive:
+        if _has_no_filter(report, each):
+            continue
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
-        values = (
-            "any of the values"
-            if each.values is None
-            else ", ".join(map(render.value, each.values))
-        )
-        groups.setdefault((values, format_row_groups(each.row_groups), reason), []).append(
-            each.column or ""
-        )
-    for (values, numbers, reason), columns in groups.items():
-        yield f"{_name(report, some_of(columns))}{values}: {numbers} ({reason})"
+        values = "any of the values"
+        if each.values is not None:
+            values = ", ".join(map(render.value, each.values))
+        text = f"{values}: {format_row_groups(each.row_groups)} ({reason})"
+        columns_of.setdefault(text, []).append(each.column or "")
+    for text, columns in columns_of.items():
+        yield f"{_name(report, some_of(columns))}{text}"

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.reports.rows import Row
 
-MAYBE, ABSENT = 0, 1
+MAYBE = 0
+ABSENT = 1
 Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
@@ -45,19 +46,17 @@ class NegativeValues(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
-        numbers = {
-            spelling
-            for option in self.params
-            if option.type in (click.INT, click.FLOAT)
-            for spelling in option.opts
-        }
-        marked_args = [
-            VALUE_MARK + arg
-            if (self._NEGATIVE.match(arg) and previous not in numbers)
-            or (arg == "-" and at > end_of_options)
-            else arg
-            for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
-        ]
+        number_options: set[str] = set()
+        for option in self.params:
+            if option.type in (click.INT, click.FLOAT):
+                number_options.update(option.opts)
+        marked_args = []
+        previous = ""
+        for at, arg in enumerate(args):
+            is_number = self._NEGATIVE.match(arg) and previous not in number_options
+            is_dash = arg == "-" and at > end_of_options
+            marked_args.append(VALUE_MARK + arg if is_number or is_dash else arg)
+            previous = arg
         remaining_args = super().parse_args(ctx, marked_args)
         for name, value in ctx.params.items():
             if isinstance(value, str):
@@ -99,49 +98,71 @@ def read_query(
     COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
     rows must satisfy too.
     """
-    *paths, text = [unmark(argument) for argument in files.arguments] or [""]
+    arguments = tuple(map(unmark, files.arguments))
     # Only as an argument does `-` stand for standard input.
     values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
     has_values = bool(values) or values_file is not None or ask_null
     if column is not None:
-        files = files.of((*paths, text) if files.arguments else ())
-    # After the name of a column, the last argument is a value, also if it has the form of a
-    # condition.
-    elif (
-        not has_values
-        and re.search(_CONDITION, text)
-        and (paths or files.is_listed)
-        and (len(paths) < 2 or _is_path(paths[-1]))
-    ):
+        files = files.of(arguments)
+    elif not has_values and _ends_with_condition(files, arguments):
         from sbbf_tool.advice.queries import parse_query
 
+        *paths, text = arguments
         _ensure_column(text)
         (column, conditions), *also = parse_query(text).conditions
         return files.of(tuple(paths)), column, conditions, also
     else:
-        if files.is_listed:
-            raise click.UsageError("with --files-from, name the column with -c COLUMN")
-        if not paths:
-            raise click.UsageError(
-                "no column was given" if text else "no file was given: give PATH or --files-from"
-            )
-        path, marked_column, *rest = files.arguments
-        column = unmark(marked_column)
-        _ensure_column(column)
-        if len(rest) > 1 and (
-            rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))
-        ):
-            sign, first, *others = map(unmark, rest)
-            first = first if sign != "=" or re.fullmatch(_NO_TEXT, first) else f"'{first}'"
-            raise click.UsageError(
-                f'write the condition in quotes: "{" ".join((column, sign, first, *others))}"'
-            )
-        files, values = files.of((unmark(path),)), (*rest, *values)
+        path, column, *rest = _split_arguments(files)
+        files = files.of((path,))
+        values = (*rest, *values)
     if [files.files_from, values_file, *values].count("-") > 1:
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
     return files, column, collect_values(values, values_file, ask_null), ()
+
+
+def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:
+    """Return whether the last argument is a condition on the files.
+
+    After the name of a column, the last argument is a value, also if it has the form of a
+    condition.
+    """
+    if not arguments or not re.search(_CONDITION, arguments[-1]):
+        return False
+    paths = arguments[:-1]
+    if not paths:
+        return files.is_listed
+    return len(paths) == 1 or _is_path(paths[-1])
+
+
+def _split_arguments(files: Files) -> tuple[str, ...]:
+    """Return the arguments `PATH COLUMN VALUE...`; only the values keep their marks. Raises
+    click.UsageError."""
+    if files.is_listed:
+        raise click.UsageError("with --files-from, name the column with -c COLUMN")
+    if len(files.arguments) < 2:
+        if any(map(unmark, files.arguments)):
+            raise click.UsageError("no column was given")
+        raise click.UsageError("no file was given: give PATH or --files-from")
+    path, marked_column, *values = files.arguments
+    column = unmark(marked_column)
+    _ensure_column(column)
+    if len(values) > 1:
+        _ensure_no_condition(column, values)
+    return unmark(path), column, *values
+
+
+def _ensure_no_condition(column: str, words: Sequence[str]) -> None:
+    """Raise click.UsageError if words behind a column are a condition that the shell has split."""
+    has_list = words[0].upper() == "IN" and words[1].startswith("(")
+    if words[0] != "=" and not has_list:
+        return
+    sign, value, *rest = map(unmark, words)
+    if sign == "=" and not re.fullmatch(_NO_TEXT, value):
+        value = f"'{value}'"
+    condition = " ".join((column, sign, value, *rest))
+    raise click.UsageError(f'write the condition in quotes: "{condition}"')
 
 
 def _ensure_column(name: str) -> None:
@@ -170,9 +191,8 @@ class AnswerView(View[Report]):
     def __init__(self, files: Files, values_file: str | None = None) -> None:
         super().__init__()
         self.files = files
-        self.counts: Counter[str] = Counter(
-            files=0
-        )  # an empty one would keep truth values as they are
+        # An empty counter would keep truth values as they are.
+        self.counts: Counter[str] = Counter(files=0)
         self._values_file = values_file
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
@@ -183,18 +203,18 @@ class AnswerView(View[Report]):
         """Count the answer of a file, print what could not be read, and return its exit code."""
         self._warnings.update(dict.fromkeys(report.warnings))
         if report.type is not None:
-            self._unfit = {
-                each.value: each
-                for each in report.unfit
-                if self._unfit is None or each.value in self._unfit
-            }
+            unfit = {value.value: value for value in report.unfit}
+            if self._unfit is not None:
+                unfit = {text: value for text, value in unfit.items() if text in self._unfit}
+            self._unfit = unfit
         if self.is_single and self._unfit:  # half an answer would look like a whole one
             self._say_unfit(self._unfit)
             raise click.exceptions.Exit(UsageError.exit_code)
         self.counts.update(files=1, absent=is_absent, without_column=report.type is None)
-        return render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or (
-            ABSENT if is_absent else MAYBE
-        )
+        error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
+        if error_code:
+            return error_code
+        return ABSENT if is_absent else MAYBE
 
     def answer(self, codes: set[int]) -> int:
         """Return the highest error code; without errors, 0 if any file may hold a value, otherwise
@@ -202,58 +222,53 @@ class AnswerView(View[Report]):
         if self._unfit:
             self._say_unfit(self._unfit)
             codes.add(UsageError.exit_code)
-        if not codes and (
-            self.files.table is None
-            or self.files.where is not None
-            or self.files.selection.live_files()
-        ):
+        if not codes and not self._has_no_files():
             raise UnreadableError("no file was queried", hint="check the predicate of --where")
-        code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
-        for warning in self._warnings if code == ABSENT else ():
+        errors = codes - {MAYBE, ABSENT}
+        if errors:
+            return max(errors)
+        if MAYBE in codes:
+            return MAYBE
+        for warning in self._warnings:
             complain(f"sbbf: warning: {warning}", kind="warning")
-        return code
+        return ABSENT
+
+    def _has_no_files(self) -> bool:
+        """Return whether there is nothing to query: an empty table."""
+        if self.files.table is None or self.files.where is not None:
+            return False
+        return not self.files.selection.live_files()
 
     def _say_unfit(self, values: Mapping[str, UnfitValue]) -> None:
-        for each in values.values():
-            line = (
-                None
-                if self._values_file in (None, "-")
-                else _find_line(self._values_file or "", each.value)
-            )
-            place = (
-                f"value {each.position + 1:,}"
-                if line is None
-                else f"values file {self._values_file}, line {line:,}"
-            )
-            complain(f"sbbf: {place}: {each.reason}")
+        for value in values.values():
+            place = f"value {value.position + 1:,}"
+            if self._values_file is not None and self._values_file != "-":
+                line = _find_line(self._values_file, value.value)
+                if line is not None:
+                    place = f"values file {self._values_file}, line {line:,}"
+            complain(f"sbbf: {place}: {value.reason}")
 
     def say_what_lacks(self) -> str:
         """Return the end of the last line: how many values are not of the column's type, and how
         many of the files lack the column."""
-        unfit, files = len(self._unfit or ()), self.counts["without_column"]
-        text = (
-            f"; {format_count(unfit, 'value')} without an answer: not of the column's type"
-            if unfit
-            else ""
-        )
-        return text + (
-            f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)"
-            if files
-            else ""
-        )
+        text = ""
+        if self._unfit:
+            unfit = format_count(len(self._unfit), "value")
+            text = f"; {unfit} without an answer: not of the column's type"
+        files = self.counts["without_column"]
+        if files:
+            verb = "lacks" if files == 1 else "lack"
+            text += f" ({files:,} of the files {verb} the column)"
+        return text
 
 
 def _find_line(name: str, value: str) -> int | None:
+    text = value.encode("utf-8", "surrogateescape")
     try:
         with open(name, "rb") as stream:
-            lines = enumerate(stream, 1)
-            return next(
-                (
-                    number
-                    for number, line in lines
-                    if line.rstrip(b"\r\n") == value.encode("utf-8", "surrogateescape")
-                ),
-                None,
-            )
+            for number, line in enumerate(stream, 1):
+                if line.rstrip(b"\r\n") == text:
+                    return number
     except OSError:
-        return None
+        pass
+    return None

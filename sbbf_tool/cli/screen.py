@@ -89,31 +89,32 @@ class Screen(Plain):
         with self._console.capture() as capture:
             for part in parts:
                 self._console.print(part, soft_wrap=isinstance(part, Text))
-        return [
-            _END_OF_LINE.sub(lambda end: end[0].replace(" ", ""), line)
-            for line in capture.get().split("\n")[:-1]
-        ]
+        lines = capture.get().split("\n")[:-1]
+        return [_END_OF_LINE.sub(lambda end: end[0].replace(" ", ""), line) for line in lines]
 
     def wrap(self, line: str, word: str = "", *, is_error: bool = False) -> list[str]:
         text = Text(line)
+        label = _LABEL.match(line)
         if word:
             at = line.rfind(f"{word}:")
             text.stylize(_STYLES[word], at, at + len(word) + 1)
-        elif label := _LABEL.match(line):
+        elif label is not None:
             text.stylize(_STYLES[label[2]], *label.span(1))
         elif is_error and line.startswith("sbbf:"):
             text.stylize("error", 0, 5)
-        indent = re.match(" *", line)[0]  # type: ignore[index]
-        later = f"{indent}  " if self._width - len(indent) - 2 >= _LEAST_NAME else ""
-        first, *rest = text.divide(_find_breaks(line, self._width, len(later)))
+        indent = len(line) - len(line.lstrip(" ")) + 2
+        if self._width - indent < _LEAST_NAME:
+            indent = 0
+        first, *rest = text.divide(_find_breaks(line, self._width, indent))
         for part in rest:
-            part.pad_left(len(later))
+            part.pad_left(indent)
         return self._draw(first, *rest)
 
     def command(self, words: Sequence[str], label: str) -> list[str]:
         """Return lines that end with a backslash, so that a shell joins them again, also within a
         word that is wider than a line."""
-        text, room = label + escape(quote_command(words)), self._width - 2
+        text = label + escape(quote_command(words))
+        room = self._width - 2
         if cell_len(text) <= self._width:
             return self.wrap(text)
         if cell_len(text) > _MOST_LINES_OF_COMMAND * room:
@@ -123,47 +124,48 @@ class Screen(Plain):
         indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
         lines = [label.rstrip(" ")] if label.strip() else []
         for word in words:
-            parts = [""]
-            for character in word:
-                if cell_len(indent + escape(quote_command([parts[-1] + character]))) > room:
-                    parts.append("")
-                parts[-1] += character
-            first, *rest = (escape(quote_command([part])) for part in parts)
+            first, *rest = _split_word(word, indent, room)
             if lines and not rest and cell_len(f"{lines[-1]} {first}") <= room:
                 lines[-1] += f" {first}"
                 continue
-            lines[-1:] = [f"{lines[-1]} \\", indent + first] if lines else [first]
+            if lines:
+                lines[-1] += " \\"
+                lines.append(indent + first)
+            else:
+                lines.append(first)
             for part in rest:
-                lines[-1:] = [f"{lines[-1]}\\", part]
+                lines[-1] += "\\"
+                lines.append(part)
         return [*self.wrap(lines[0]), *lines[1:]]
 
     def table(self, columns: Sequence[Heading], cells: Sequence[Sequence[str]]) -> list[str]:
         header, *lines = align(columns, cells)
         shown = self._choose_columns(columns, [header, *lines])
         if shown is None:
-            cells_of = (
-                [(column.name, cell.strip()) for column, cell in zip(columns, line, strict=True)]
-                for line in lines
-            )
-            paragraphs = (
-                [part for name, cell in pairs if cell for part in self.wrap(f"{name}: {cell}")]
-                for pairs in cells_of
-            )
-            return [
-                part
-                for number, paragraph in enumerate(paragraphs)
-                for part in ([""] if number else []) + paragraph
-            ]
+            return self._list_cells(columns, lines)
         table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="faint")
         for at in shown:
             table.add_column(Text(header[at]), no_wrap=columns[at].kind not in _LEAST)
         for line in lines:
             table.add_row(*(_cell(columns[at].kind, line[at]) for at in shown))
         hidden = ", ".join(column.name for at, column in enumerate(columns) if at not in shown)
-        return [
-            *self._draw(table),
-            *(self.wrap(f"hidden: {hidden}; --all shows them") if hidden else ()),
-        ]
+        drawn = self._draw(table)
+        if hidden:
+            drawn += self.wrap(f"hidden: {hidden}; --all shows them")
+        return drawn
+
+    def _list_cells(self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[str]:
+        """Return a paragraph for each row of a table, with a line for each cell that is not
+        empty."""
+        paragraphs: list[str] = []
+        for number, line in enumerate(lines):
+            if number:
+                paragraphs.append("")
+            for column, cell in zip(columns, line, strict=True):
+                text = cell.strip()
+                if text:
+                    paragraphs += self.wrap(f"{column.name}: {text}")
+        return paragraphs
 
     def _choose_columns(
         self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]
@@ -174,21 +176,30 @@ class Screen(Plain):
         shown = list(range(len(columns)))
         least = _LEAST
         while True:
-            floors = (
-                min(
-                    widths[at],
-                    max(least.get(columns[at].kind, widths[at]), cell_len(columns[at].name)),
-                )
-                for at in shown
-            )
-            if sum(floors) + GAP * (len(shown) - 1) <= self._width:
+            total = GAP * (len(shown) - 1)
+            for at in shown:
+                least_width = least.get(columns[at].kind, widths[at])
+                total += min(widths[at], max(least_width, cell_len(columns[at].name)))
+            if total <= self._width:
                 return shown
-            if lowest := max(columns[at].priority for at in shown):
+            lowest = max(columns[at].priority for at in shown)
+            if lowest:
                 shown = [at for at in shown if columns[at].priority != lowest]
             elif least is _LEAST:
                 least = {**_LEAST, NAME: _LEAST_NAME}
             else:
                 return None
+
+
+def _split_word(word: str, indent: str, room: int) -> list[str]:
+    """Return the parts of a word of a command in shell syntax, each of which fits on a line."""
+    parts = [""]
+    for character in word:
+        longer = escape(quote_command([parts[-1] + character]))
+        if cell_len(indent + longer) > room:
+            parts.append("")
+        parts[-1] += character
+    return [escape(quote_command([part])) for part in parts]
 
 
 class ProgressLine(Screen):
@@ -199,24 +210,22 @@ class ProgressLine(Screen):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         super().__init__((width or 80) - 1, has_color=has_color)
-        text, left = (
+        self._progress = Progress(
             TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
         )
-        self._progress = Progress(text, BarColumn(bar_width=20), TimeElapsedColumn(), left)
         self._task = self._progress.add_task("", left="")
 
     def draw(self, text: str, done: int, total: int | None, is_bytes: bool) -> str:
         (task,) = self._progress.tasks
-        speed = f", {format_size(int(task.speed))}/s" if is_bytes and task.speed else ""
-        left = (
-            ""
-            if task.time_remaining is None
-            else f"{timedelta(seconds=int(task.time_remaining))} left"
-        )
-        self._progress.update(
-            self._task, description=text + speed, completed=done, total=total, left=left
-        )
+        if is_bytes and task.speed:
+            text += f", {format_size(int(task.speed))}/s"
+        left = ""
+        if task.time_remaining is not None:
+            left = f"{timedelta(seconds=int(task.time_remaining))} left"
+        self._progress.update(self._task, description=text, completed=done, total=total, left=left)
         return self._draw(self._progress.get_renderable())[0]
 
 
@@ -224,12 +233,9 @@ def _cell(kind: CellKind, cell: str) -> RenderableType:
     if kind is NAME:
         return _Name(cell)
     style = _STYLES.get(cell, "") if kind in (WORD, SENTENCE) else ""
-    return Text(
-        cell,
-        style,
-        no_wrap=kind in NUMBERS or kind in (WORD, SUMMARY),
-        overflow="ellipsis" if kind is SUMMARY else "fold",
-    )
+    is_whole = kind in NUMBERS or kind in (WORD, SUMMARY)
+    overflow: Literal["ellipsis", "fold"] = "ellipsis" if kind is SUMMARY else "fold"
+    return Text(cell, style, no_wrap=is_whole, overflow=overflow)
 
 
 class _Name:
@@ -242,7 +248,8 @@ class _Name:
         return Measurement(min(_LEAST_NAME, cell_len(self._name)), cell_len(self._name))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        name, room = self._name, options.max_width
+        name = self._name
+        room = options.max_width
         if cell_len(name) > room:
             end = chop_cells(name[::-1], room // 2)[0][::-1]
             name = f"{chop_cells(name, room - cell_len(end) - 1)[0]}…{end}"
@@ -262,19 +269,24 @@ def _find_breaks(line: str, width: int, indent: int) -> list[int]:
     start = 0
     for word in _WORD_OF_LINE.finditer(line):
         room = width - indent if breaks else width
-        if (
-            word.start() > start
-            and cell_len(line[start : word.end()]) > room
-            and line[start : word.start()].strip()
-        ):
-            start, room = word.start(), width - indent
+        end = word.end()
+        has_text_before = bool(line[start : word.start()].strip())
+        if has_text_before and cell_len(line[start:end]) > room:
+            start = word.start()
+            room = width - indent
             breaks.append(start)
-        while cell_len(line[start : word.end()]) > room and not _WHOLE.fullmatch(
-            line[start : word.end()]
-        ):
-            piece = chop_cells(line[start : word.end()], room)[0]
-            slash = piece.rfind("/") + 1
-            start += slash if slash > 1 else len(re.sub(r"[\d.,]+$", "", piece)) or len(piece)
+        while cell_len(line[start:end]) > room and not _WHOLE.fullmatch(line[start:end]):
+            start += _length_of_piece(line[start:end], room)
             room = width - indent
             breaks.append(start)
     return breaks
+
+
+def _length_of_piece(text: str, room: int) -> int:
+    """Return after how many characters to divide a word that is wider than a line."""
+    piece = chop_cells(text, room)[0]
+    slash = piece.rfind("/") + 1
+    if slash > 1:
+        return slash
+    without_number = re.sub(r"[\d.,]+$", "", piece)
+    return len(without_number) or len(piece)

@@ -4,7 +4,7 @@ how they are made to fit."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -49,11 +49,9 @@ class Heading(Frozen):
     of: str | Callable[[Any], object] = ""
 
     def cell_of(self, row: Any) -> object:
-        return (
-            self.of(row)
-            if callable(self.of)
-            else getattr(row, self.of or self.name.replace(" ", "_"))
-        )
+        if callable(self.of):
+            return self.of(row)
+        return getattr(row, self.of or self.name.replace(" ", "_"))
 
 
 def format_cells(
@@ -61,17 +59,13 @@ def format_cells(
 ) -> tuple[list[Heading], list[list[str]]]:
     """Return the columns that have any cell, and the cells as text. A cell is a value of the
     column's kind, None, or text."""
-    cells = (
-        row if isinstance(row, tuple) else [column.cell_of(row) for column in columns]
-        for row in rows
-    )
-    lines = [
-        [_format_cell(column.kind, cell, units) for column, cell in zip(columns, line, strict=True)]
-        for line in cells
-    ]
-    visible = [at for at in range(len(columns)) if any(line[at] for line in lines)] or list(
-        range(len(columns))
-    )
+    lines: list[list[str]] = []
+    for row in rows:
+        cells = row if isinstance(row, tuple) else [column.cell_of(row) for column in columns]
+        pairs = zip(columns, cells, strict=True)
+        lines.append([_format_cell(column.kind, cell, units) for column, cell in pairs])
+    positions = range(len(columns))
+    visible = [at for at in positions if any(line[at] for line in lines)] or list(positions)
     return [columns[at] for at in visible], [[line[at] for at in visible] for line in lines]
 
 
@@ -81,15 +75,7 @@ def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[li
     texts = []
     for column, cells in zip(columns, zip(*lines, strict=True), strict=True):
         if column.kind in NUMBERS:
-            parts = [
-                (match[1], match[2]) if (match := re.fullmatch(_NUMBER, cell)) else (cell, None)
-                for cell in cells
-            ]
-            width = max((len(end) for _, end in parts if end is not None), default=0)
-            padded = [
-                column.name,
-                *(start if end is None else f"{start}{end:<{width}}" for start, end in parts),
-            ]
+            padded = [column.name, *_align_points(cells)]
             most = max(map(cell_width, padded))
             texts.append([" " * (most - cell_width(text)) + text for text in padded])
         else:
@@ -99,6 +85,18 @@ def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[li
 
 _NUMBER = r"([^ .]*\d)((?:\.\d+)?(?: .*)?)"
 """A number up to its decimal point, and its fraction with its unit."""
+
+
+def _align_points(cells: Sequence[str]) -> Iterator[str]:
+    """Yield cells with numbers padded so that as many characters follow the decimal point of
+    each."""
+    matches = [re.fullmatch(_NUMBER, cell) for cell in cells]
+    width = max((len(match[2]) for match in matches if match is not None), default=0)
+    for cell, match in zip(cells, matches, strict=True):
+        if match is None:
+            yield cell
+        else:
+            yield match[1] + match[2].ljust(width)
 
 
 def _format_cell(kind: CellKind, cell: object, units: bool) -> str:
@@ -123,10 +121,11 @@ def cell_width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    return sum(
-        0 if category(each) in ("Mn", "Me", "Cf") else 2 if east_asian_width(each) in "WF" else 1
-        for each in text
-    )
+    width = 0
+    for character in text:
+        if category(character) not in ("Mn", "Me", "Cf"):
+            width += 2 if east_asian_width(character) in "WF" else 1
+    return width
 
 
 class Plain:
@@ -148,12 +147,9 @@ class Plain:
         """Return the lines of a table of these cells."""
         lines = align(columns, cells)
         widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
-        return [
-            (" " * GAP)
-            .join(
-                cell + " " * (width - cell_width(cell))
-                for cell, width in zip(line, widths, strict=True)
-            )
-            .rstrip()
-            for line in lines
-        ]
+        texts = []
+        for line in lines:
+            pairs = zip(line, widths, strict=True)
+            padded = [cell + " " * (width - cell_width(cell)) for cell, width in pairs]
+            texts.append((" " * GAP).join(padded).rstrip())
+        return texts

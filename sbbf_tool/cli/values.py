@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -22,8 +22,10 @@ VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
 
 _MOST_LINE_BYTES = 64 << 20
-_MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
-_OUTER_BLANK, _CONTROL = rb"(?m)^[ \t]|[ \t]$", rb"[\r\0]"
+_MOST_NAME_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 16
+_OUTER_BLANK = rb"(?m)^[ \t]|[ \t]$"
+_CONTROL = rb"[\r\0]"
 _NO_TEXT = {
     codecs.BOM_UTF16_LE: "UTF-16; save it as UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16; save it as UTF-8",
@@ -51,25 +53,33 @@ def collect_values(
 ) -> Sequence[str | None]:
     """Collect the values of a command line: its arguments, values from standard input or a file,
     and None for null."""
+    values: Sequence[str | None]
     if values_file is None and "-" not in arguments:
-        values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
+        values = tuple(map(unmark, arguments))
+        if ask_null:
+            values = (None, *values)
     else:
         from sbbf_tool.file.question import Texts
 
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
-    if not values:
-        source = "standard input" if values_file in (None, "-") else f"values file {values_file}"
-        raise click.UsageError(
-            f"{source}: there are no values"
-            if arguments or values_file is not None
-            else "no value: give COLUMN VALUE"
-        )
-    return values
+    if values:
+        return values
+    if values_file is None and not arguments:
+        raise click.UsageError("no value: give COLUMN VALUE")
+    source = _source_of_values("-" if values_file is None else values_file)
+    raise click.UsageError(f"{source}: there are no values")
+
+
+def _source_of_values(name: str) -> str:
+    return "standard input" if name == "-" else f"values file {name}"
 
 
 def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
     for argument in arguments:
-        yield from blocks_of("-") if argument == "-" else [[os.fsencode(unmark(argument))]]
+        if argument == "-":
+            yield from blocks_of("-")
+        else:
+            yield [os.fsencode(unmark(argument))]
     if values_file is not None:
         yield from blocks_of(values_file)
 
@@ -82,15 +92,15 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
     not UTF-8 are reported on standard error, and so is the first with a blank at an end, because a
     stored value may differ from the value that was read.
     """
-    source = "standard input" if name == "-" else f"values file {name}"
-    warned: set[str] = set()
+    source = _source_of_values(name)
+    checks = _LineChecks(source)
     count = 0
     with _open(name, source) as stream:
-        for first, lines in _split(stream, b"\n", _MOST_LINE_BYTES, f"{source}: line"):
+        for first, pieces in _split(stream, b"\n", _MOST_LINE_BYTES, f"{source}: line"):
             if first == 1:
-                _ensure_text(source, lines)
-                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-            lines = [line for line in _check(source, first, lines, warned) if line]
+                _ensure_text(source, pieces)
+                pieces[0] = pieces[0].removeprefix(codecs.BOM_UTF8)
+            lines = [line for line in checks.check(first, pieces) if line]
             count += len(lines)
             if count > MAX_VALUES:
                 raise click.UsageError(
@@ -107,7 +117,8 @@ def _open(name: str, source: str) -> Iterator[IO[bytes]]:
         with click.open_file(name, "rb") as stream:
             yield stream
     except OSError as error:
-        raise click.UsageError(f"{source}: {(error.strerror or 'unreadable').lower()}") from None
+        reason = (error.strerror or "unreadable").lower()
+        raise click.UsageError(f"{source}: {reason}") from None
 
 
 def _split(
@@ -115,7 +126,8 @@ def _split(
 ) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the pieces of each block without their ends, and the number of the first. Raises
     click.UsageError for too long a piece."""
-    first, parts = 1, [b""]
+    first = 1
+    parts = [b""]
     while block := block or stream.read(_BLOCK_BYTES):
         head, has_end, tail = block.rpartition(end)
         block = b""
@@ -124,17 +136,22 @@ def _split(
         if not has_end and size <= most:
             continue
         pieces = b"".join(parts).split(end)
-        if (
-            size > most
-            and (number := next((at for at, piece in enumerate(pieces) if len(piece) > most), -1))
-            >= 0
-        ):
-            raise click.UsageError(f"{place} {first + number:,} has more than {most:,} bytes")
+        if size > most:
+            _ensure_lengths(pieces, first, most, place)
         yield first, pieces
         first += len(pieces)
         parts = [tail]
-    if last := b"".join(parts):
+    last = b"".join(parts)
+    if last:
         yield first, [last]
+
+
+def _ensure_lengths(pieces: Sequence[bytes], first: int, most: int, place: str) -> None:
+    """Raise click.UsageError for a piece of more than `most` bytes; the first one has the number
+    `first`."""
+    for number, piece in enumerate(pieces, first):
+        if len(piece) > most:
+            raise click.UsageError(f"{place} {number:,} has more than {most:,} bytes")
 
 
 def _ensure_text(source: str, lines: list[bytes]) -> None:
@@ -144,56 +161,67 @@ def _ensure_text(source: str, lines: list[bytes]) -> None:
     if kind is None and b"\0" in head:
         few, many = sorted((head[0::2].count(0), head[1::2].count(0)))
         is_utf_16 = many * 4 >= len(head) and few * 8 < len(head)
-        kind = (
-            "UTF-16; save it as UTF-8"
-            if is_utf_16
-            else "separated by NUL bytes, or binary; write one value per line"
-        )
+        kind = "separated by NUL bytes, or binary; write one value per line"
+        if is_utf_16:
+            kind = "UTF-16; save it as UTF-8"
     if kind is not None:
         raise click.UsageError(f"{source}: the file is {kind}")
 
 
-def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> list[bytes]:
-    """Return the lines, of which the first has this number, without the carriage returns at their
-    ends.
+class _LineChecks:
+    """Warnings about the lines of a file that may not be the values that are meant: for each
+    reason, of the first such line."""
 
-    The first line that may not be the value that is meant is reported, for each reason that is not
-    in `warned`.
-    """
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._reasons: set[str] = set()
+        """The reasons of the warnings so far."""
 
-    def warn(reason: str, is_doubtful: Callable[[bytes], bool]) -> None:
-        if reason not in warned:
-            warned.add(reason)
-            number = first + next(at for at, line in enumerate(lines) if is_doubtful(line))
-            # `--quiet` does not hide this, since the answer may be wrong.
-            complain(f"sbbf: warning: {source}: line {number:,} {reason}", kind="warning")
-
-    text = b"\n".join(lines)
-    if b"\r\n" in text or text.endswith(b"\r"):
-        warn(
-            "ends with \\r\\n: the \\r counts as part of the line end, not of the value",
-            lambda line: line.endswith(b"\r"),
-        )
-        lines = [line.removesuffix(b"\r") for line in lines]
+    def check(self, first: int, lines: list[bytes]) -> list[bytes]:
+        """Return the lines, of which the first has this number, without the carriage returns at
+        their ends."""
         text = b"\n".join(lines)
-    # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
-    if (b"\r" in text or b"\0" in text) and (control := re.search(_CONTROL, text)):
-        number = first + text.count(b"\n", 0, control.start())
-        raise click.UsageError(
-            f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line "
-            "feed alone"
-        )
-    if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
-        warn(
-            "begins or ends with a blank, which counts as part of the value",
-            lambda line: line.strip(b" \t") != line,
-        )
-    if not _is_utf_8(text):
-        warn(
-            "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8",
-            lambda line: not _is_utf_8(line),
-        )
-    return lines
+        if b"\r\n" in text or text.endswith(b"\r"):
+            self._warn(
+                "ends with \\r\\n: the \\r counts as part of the line end, not of the value",
+                first,
+                (line.endswith(b"\r") for line in lines),
+            )
+            lines = [line.removesuffix(b"\r") for line in lines]
+            text = b"\n".join(lines)
+        # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
+        if b"\r" in text or b"\0" in text:
+            self._ensure_no_control(first, text)
+        if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
+            self._warn(
+                "begins or ends with a blank, which counts as part of the value",
+                first,
+                (line.strip(b" \t") != line for line in lines),
+            )
+        if not _is_utf_8(text):
+            self._warn(
+                "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8",
+                first,
+                (not _is_utf_8(line) for line in lines),
+            )
+        return lines
+
+    def _warn(self, reason: str, first: int, are_doubtful: Iterable[bool]) -> None:
+        if reason in self._reasons:
+            return
+        self._reasons.add(reason)
+        number = next(at for at, is_doubtful in enumerate(are_doubtful, first) if is_doubtful)
+        # `--quiet` does not hide this, since the answer may be wrong.
+        complain(f"sbbf: warning: {self._source}: line {number:,} {reason}", kind="warning")
+
+    def _ensure_no_control(self, first: int, text: bytes) -> None:
+        control = re.search(_CONTROL, text)
+        if control is not None:
+            number = first + text.count(b"\n", 0, control.start())
+            raise click.UsageError(
+                f"{self._source}: line {number:,} contains a CR or NUL byte: end each value with "
+                "a line feed alone"
+            )
 
 
 def _is_utf_8(text: bytes) -> bool:
@@ -209,15 +237,17 @@ def read_queries(texts: Iterable[str]) -> list[str]:
     where `--` begins a comment."""
     queries: list[str] = []
     for text in texts:
-        if text.startswith("@"):
-            with _open(text[1:], f"queries file {text[1:]}") as stream:
-                try:
-                    lines = [line.strip() for line in stream.read().decode().splitlines()]
-                except UnicodeDecodeError:
-                    raise click.UsageError(f"queries file {text[1:]}: not UTF-8") from None
-            queries += [line for line in lines if line and not line.startswith("--")]
-        else:
+        if not text.startswith("@"):
             queries.append(text)
+            continue
+        source = f"queries file {text[1:]}"
+        with _open(text[1:], source) as stream:
+            try:
+                content = stream.read().decode()
+            except UnicodeDecodeError:
+                raise click.UsageError(f"{source}: not UTF-8") from None
+        lines = [line.strip() for line in content.splitlines()]
+        queries += [line for line in lines if line and not line.startswith("--")]
     return queries
 
 
@@ -233,15 +263,17 @@ def names_of(name: str) -> Iterator[str]:
     is_empty = True
     with _open(name, source) as stream:
         block = stream.read(_BLOCK_BYTES)
-        end = b"\0" if b"\0" in block else b"\n"
-        block = (
-            block.removeprefix(codecs.BOM_UTF8) if end == b"\n" else block
-        )  # names that end with NUL are exact
+        # Names that end with NUL are exact.
+        has_lines = b"\0" not in block
+        end = b"\n" if has_lines else b"\0"
+        if has_lines:
+            block = block.removeprefix(codecs.BOM_UTF8)
         for _, pieces in _split(stream, end, _MOST_NAME_BYTES, f"{source}: name", block):
             if len(pieces) >= _BLOCK_BYTES - 1 and not any(pieces):
                 raise click.UsageError(f"{source}: {_BLOCK_BYTES:,} bytes have no name")
             for piece in pieces:
-                piece = piece.removesuffix(b"\r") if end == b"\n" else piece
+                if has_lines:
+                    piece = piece.removesuffix(b"\r")
                 if b"\0" in piece:
                     raise click.UsageError(
                         f"{source}: the first names end with line feeds, a later one with a NUL "
