@@ -118,21 +118,19 @@ def command(
                 "no column deserves a filter that it does not have; sbbf advise reports the reasons"
             )
             return 0
-        columns, rebuild, files.strict = (
-            advice.columns,
-            rebuild or ("all" if advice.rebuild else None),
-            False,
-        )
+        columns = advice.columns
+        if rebuild is None and advice.rebuild:
+            rebuild = "all"
+        files.strict = False
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     properties: Mapping[str, str | None] = {}
     if table is not None and also_new_files:
         from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
 
         # The limit in bytes of a table is for all its columns.
-        properties = record_properties(
-            table.properties,
-            ICEBERG_PROPERTIES.build([replace(spec, max_bytes=None)], table.name_for_property),
-        )
+        specs = [replace(spec, max_bytes=None)]
+        settings = ICEBERG_PROPERTIES.build(specs, table.name_for_property)
+        properties = record_properties(table.properties, settings)
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
     return files.report(
         work,
@@ -152,10 +150,11 @@ def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | 
 
     with show_progress("counting distinct values"):
         report = files.combine(files.work(Advise(fpp=fpp, engine_names=engines)))
-    for column in report.columns if report.fix is not None else ():
-        if column.verdict == "add":
-            render.note(f"{column.column}: {column.reason}")
     fix: Fix | None = report.fix
+    if fix is not None:
+        for column in report.columns:
+            if column.verdict == "add":
+                render.note(f"{column.column}: {column.reason}")
     return fix
 
 
@@ -191,12 +190,15 @@ class _AddView(View["AddReport"]):
         self.total.update(_count(report), filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self._old_bytes += report.old_bytes
-        for harm in set(report.harms) - self._harms if terminal().quiet else ():
-            complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
-        self._harms |= set(report.harms)
+        new_harms = set(report.harms) - self._harms
+        self._harms |= new_harms
+        if terminal().quiet:
+            # `--quiet` does not hide that an engine loses rows.
+            for harm in new_harms:
+                complain(f"sbbf: warning: {harm}")
         self._is_dry_run = report.dry_run
-        if report.filters and self.commits is None:
-            self._example = self._example or (report.output, report.filters[0].column)
+        if report.filters and self.commits is None and not self._example:
+            self._example = (report.output, report.filters[0].column)
         return 0
 
     def show(self, page: Page, report: AddReport) -> None:
@@ -205,52 +207,38 @@ class _AddView(View["AddReport"]):
             self.show_line(page, report)
             _say_counts(page, _count(report))
             return
-        done = (
-            "nothing was written"
-            if report.dry_run or report.output == report.file
-            else f"{report.output} is an exact copy"
-        )
-        reason = (
-            "none of its column chunks has a value"
-            if report.without_values
-            else "it has no row groups"
-        )
-        page.say(
-            f"{report.file}: nothing to add, "
-            f"{'all its column chunks have filters' if report.skipped else reason}; {done}"
-        )
+        if report.skipped:
+            reason = "all its column chunks have filters"
+        elif report.without_values:
+            reason = "none of its column chunks has a value"
+        else:
+            reason = "it has no row groups"
+        done = f"{report.output} is an exact copy"
+        if report.dry_run or report.output == report.file:
+            done = "nothing was written"
+        page.say(f"{report.file}: nothing to add, {reason}; {done}")
         _say_kinds(page, _count(report))
 
     def show_line(self, page: Page, report: AddReport) -> None:
         if not (report.filters or report.planned_filters):
             return
-        skipped = (
-            f" {format_count(report.skipped, 'column chunk')} already had a filter."
-            if report.skipped
-            else ""
-        )
+        skipped = ""
+        if report.skipped:
+            skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter."
         if report.dry_run:
-            filters, size = (
-                format_count(report.planned_filters, "filter"),
-                page.bytes(report.planned_bytes),
-            )
+            filters = format_count(report.planned_filters, "filter")
+            size = page.bytes(report.planned_bytes)
             page.say(
                 f"Would add at most {filters}, {size}, to {report.output}, from "
                 f"{page.bytes(report.data_bytes)} of data.{skipped}"
             )
             return
-        growth = report.new_bytes - report.old_bytes
-        outcome = (
-            "Verified by the values as sbbf alone reads them."
-            if report.not_cross_checked
-            else "All values verified."
-        )
-        share = format_percent(abs(growth) / report.old_bytes)
+        outcome = "All values verified."
+        if report.not_cross_checked:
+            outcome = "Verified by the values as sbbf alone reads them."
         filters = format_count(len(report.filters), "filter")
-        size = f"{page.bytes(abs(growth))} after byte {report.old_bytes:,} ({share})"
-        if any(row.offset < report.old_bytes for row in report.filters):
-            size = f"{page.bytes(abs(growth))} {'larger' if growth >= 0 else 'smaller'} ({share})"
-        page.say(f"Added {filters} to {report.output}: {size}. {outcome}{skipped}")
+        growth = _describe_growth(page, report)
+        page.say(f"Added {filters} to {report.output}: {growth}. {outcome}{skipped}")
         if report.leftover_bytes:
             page.say(
                 f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next "
@@ -259,17 +247,14 @@ class _AddView(View["AddReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         _say_counts(page, self.total)
-        size = page.bytes(self.total["bytes_added"])
-        share = (
-            f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})"
-            if self.total["bytes_added"] > 0
-            else ""
-        )
         filters = format_count(self.total["filters"], "filter")
-        page.say(
-            f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, "
-            f"{size}{share}"
-        )
+        if self._is_dry_run:
+            filters = f"at most {filters} would be"
+        bytes_added = self.total["bytes_added"]
+        size = page.bytes(bytes_added)
+        if bytes_added > 0:
+            size += f" (+{format_percent(bytes_added / self._old_bytes)})"
+        page.say(f"{files}; {filters} added, {size}")
 
     def show_undo(self, page: Page) -> None:
         super().show_undo(page)
@@ -279,9 +264,19 @@ class _AddView(View["AddReport"]):
                 "not read, are too many for it"
             )
         if self._example:
-            page.next(
-                ("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters"
-            )
+            command = ("sbbf", "explain", *self._example, "VALUE")
+            page.next(command, "see which engines use the filters")
+
+
+def _describe_growth(page: Page, report: AddReport) -> str:
+    """Return how the size of a file has changed, and where its new bytes are."""
+    growth = report.new_bytes - report.old_bytes
+    size = page.bytes(abs(growth))
+    if any(row.offset < report.old_bytes for row in report.filters):
+        place = "larger" if growth >= 0 else "smaller"
+    else:
+        place = f"after byte {report.old_bytes:,}"
+    return f"{size} {place} ({format_percent(abs(growth) / report.old_bytes)})"
 
 
 def _count(report: AddReport) -> dict[str, int]:
@@ -298,18 +293,16 @@ def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
 
 def say_without_values(page: Page, count: int) -> None:
     if count:
-        page.say(
-            f"{format_count(count, 'column chunk')} without values "
-            f"{'needs' if count == 1 else 'need'} no filter"
-        )
+        verb = "needs" if count == 1 else "need"
+        page.say(f"{format_count(count, 'column chunk')} without values {verb} no filter")
 
 
 def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
-    kinds = [
-        f"{counts[f'column_chunks_{word}']:,} {word.replace('_', ' ')}"
-        for word in _KINDS
-        if counts[f"column_chunks_{word}"]
-    ]
+    kinds = []
+    for word in _KINDS:
+        count = counts[f"column_chunks_{word}"]
+        if count:
+            kinds.append(f"{count:,} {word.replace('_', ' ')}")
     if kinds:
         page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")

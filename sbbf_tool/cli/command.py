@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,17 +68,18 @@ class Command(click.Command):
         explanations: dict[str, str] = {}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            if record is not None:
-                section, name = about(option).section, name_of(option)
-                explanations[section] = EXPLANATIONS.get(name) or explanations.get(section, "")
-                sections[section].append(record)
+            if record is None:
+                continue
+            section = about(option).section
+            sections[section].append(record)
+            explanation = EXPLANATIONS.get(name_of(option))
+            if explanation is not None:
+                explanations[section] = explanation
         if ctx.meta.get(BRIEF):
-            own = [
-                (term, re.split(_SENTENCE, text)[0])
-                for name in sections
-                if name not in SHARED
-                for term, text in sections[name]
-            ]
+            own: list[tuple[str, str]] = []
+            for section, records in sections.items():
+                if section not in SHARED:
+                    own += [(term, re.split(_SENTENCE, text)[0]) for term, text in records]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
         write_sections(formatter, sections, explanations)
 
@@ -95,19 +97,12 @@ class Command(click.Command):
 
             for parameter in self.params:
                 if not isinstance(parameter.type, click.Choice):
-                    parameter._custom_shell_complete = (
-                        complete_value  # as if each had been made with it
-                    )
+                    # As if each had been made with it.
+                    parameter._custom_shell_complete = complete_value
             return super().parse_args(ctx, args)
         try:
             options, _, order = self.make_parser(ctx).parse_args(list(args))
-            for option in order:
-                if (
-                    isinstance(option, click.Option)
-                    and not (option.multiple or option.is_flag)
-                    and order.count(option) > 1
-                ):
-                    raise click.UsageError(f"{name_of(option)} is given twice, and takes one value")
+            _ensure_given_once(order)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
@@ -120,13 +115,24 @@ class Command(click.Command):
             read_settings(ctx, options)
             remaining_args = super().parse_args(ctx, args)
         except click.BadParameter as error:
-            error.param_hint = (error.param and source_of(ctx, error.param)) or error.param_hint
+            source = None if error.param is None else source_of(ctx, error.param)
+            error.param_hint = source or error.param_hint
             raise
         ctx.meta[LEAF] = ctx
         config = used_config(ctx)
         if config is not None:
             _report_config(config)
         return remaining_args
+
+
+def _ensure_given_once(parameters: Sequence[click.Parameter]) -> None:
+    """Raise click.UsageError for an option that is given several times, although it takes one
+    value."""
+    for option in parameters:
+        if not isinstance(option, click.Option) or option.multiple or option.is_flag:
+            continue
+        if parameters.count(option) > 1:
+            raise click.UsageError(f"{name_of(option)} is given twice, and takes one value")
 
 
 def _report_config(config: Config) -> None:
@@ -142,15 +148,16 @@ def write_purpose(
     command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
     """Write what a command does and its examples; in a full help, also how."""
-    for paragraph in cleandoc(command.help or "").split("\n\n")[
-        : 2 if ctx.meta.get(BRIEF) else None
-    ]:
-        lines = (
-            paragraph.splitlines()[1:]
-            if paragraph.startswith("\b")
-            else _wrap(paragraph, formatter.width - 2)
-        )
-        formatter.write("".join(("\n", *(f"  {line}\n" for line in lines))))
+    paragraphs = cleandoc(command.help or "").split("\n\n")
+    if ctx.meta.get(BRIEF):
+        paragraphs = paragraphs[:2]
+    for paragraph in paragraphs:
+        if paragraph.startswith("\b"):
+            lines = paragraph.splitlines()[1:]
+        else:
+            lines = _wrap(paragraph, formatter.width - 2)
+        formatter.write("\n")
+        _write_lines(formatter, lines, 2)
 
 
 def write_sections(
@@ -160,28 +167,28 @@ def write_sections(
 ) -> None:
     """Write lists of terms and their explanations under headings, all aligned with each other; omit
     empty lists."""
-    width = min(
-        max((len(term) for rows in sections.values() for term, _ in rows), default=0), _MOST_CELLS
-    )
+    width = 0
+    for rows in sections.values():
+        for term, _ in rows:
+            width = max(width, min(len(term), _MOST_CELLS))
     for section, rows in sections.items():
-        if rows:
-            explanation = (explanations or {}).get(section, "")
-            formatter.write(
-                "".join(
-                    (
-                        f"\n{section}:\n",
-                        *(f"  {line}\n" for line in _wrap(explanation, formatter.width - 2)),
-                    )
-                )
-            )
-            for term, text in rows:
-                lines = _wrap(text, formatter.width - width - 4) or [""]
-                start = (
-                    [f"  {term}\n"]
-                    if len(term) > width
-                    else [f"  {term:<{width}}  {lines.pop(0)}\n"]
-                )
-                formatter.write("".join((*start, *(f"{'':{width + 4}}{line}\n" for line in lines))))
+        if not rows:
+            continue
+        formatter.write(f"\n{section}:\n")
+        if explanations is not None and section in explanations:
+            _write_lines(formatter, _wrap(explanations[section], formatter.width - 2), 2)
+        for term, text in rows:
+            lines = _wrap(text, formatter.width - width - 4) or [""]
+            if len(term) > width:
+                formatter.write(f"  {term}\n")
+            else:
+                formatter.write(f"  {term:<{width}}  {lines.pop(0)}\n")
+            _write_lines(formatter, lines, width + 4)
+
+
+def _write_lines(formatter: click.HelpFormatter, lines: Sequence[str], indent: int) -> None:
+    for line in lines:
+        formatter.write(" " * indent + line + "\n")
 
 
 def _wrap(text: str, width: int) -> list[str]:
@@ -224,25 +231,21 @@ class CommandsByName(click.Group):
     def entries(self) -> Mapping[str, CommandEntry]:
         """All commands, those of extensions last. Finding these takes milliseconds, so a command of
         our own is not looked up here."""
-        return {
-            **self._own,
-            **{
-                name: CommandEntry(*entry)
-                for name, entry in named("commands").items()
-                if self._sections
-            },
-        }
+        entries = dict(self._own)
+        if self._sections:
+            for name, entry in named("commands").items():
+                entries[name] = CommandEntry(*entry)
+        return entries
 
     @cached_property
     def sections(self) -> dict[str, list[str]]:
-        by_section = {
-            section: [name for name in names if name in self.entries]
-            for section, names in self._sections.items()
-        }
-        rest = [
-            name for name in self.entries if all(name not in names for names in by_section.values())
-        ]
-        return {**by_section, "Extensions" if by_section else "Commands": rest}
+        sections: dict[str, list[str]] = {}
+        rest = list(self.entries)
+        for section, names in self._sections.items():
+            sections[section] = [name for name in names if name in self.entries]
+            rest = [name for name in rest if name not in names]
+        sections["Extensions" if sections else "Commands"] = rest
+        return sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[BRIEF] = "--help" not in args
@@ -254,26 +257,21 @@ class CommandsByName(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in self.sections.values() for name in names]
+        return list(chain.from_iterable(self.sections.values()))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_purpose(self, ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: Mapping[str, Sequence[str]] = self.sections
         if not ctx.meta.get(BRIEF):
             click.Command.format_options(self, ctx, formatter)
-        sections = (
-            {"Commands": self._everyday}
-            if ctx.meta.get(BRIEF) and self._everyday
-            else self.sections
-        )
-        write_sections(
-            formatter,
-            {
-                title: [(name, self.entries[name].summary) for name in names]
-                for title, names in sections.items()
-            },
-        )
+        elif self._everyday:
+            sections = {"Commands": self._everyday}
+        rows = {}
+        for title, names in sections.items():
+            rows[title] = [(name, self.entries[name].summary) for name in names]
+        write_sections(formatter, rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -289,47 +287,45 @@ class CommandsByName(click.Group):
         entry = self._own.get(cmd_name) or self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = load(
-            entry.module if ":" in entry.module else f"{entry.module}:command"
-        )
+        target = entry.module if ":" in entry.module else f"{entry.module}:command"
+        command: click.Command = load(target)
         if not any(parameter.name == "terminal_quiet" for parameter in command.params):
-            command.params += [
-                *(
-                    option
-                    for make in (load_each("options", cmd_name) if entry.takes_options else ())
-                    for option in make()
-                ),
-                *([] if isinstance(command, click.Group) else [_config_option()]),
-                *terminal_options(_show_log),
-            ]
-            if isinstance(command, CommandsByName):
-                command.path = (*self.path, cmd_name)
-            for option in settable_options(command):
-                option.envvar = (
-                    "_".join(["sbbf", *self.path, cmd_name, name_of(option).lstrip("-")])
-                    .replace("-", "_")
-                    .upper()
-                )
+            self._complete(command, cmd_name, entry)
         return command
+
+    def _complete(self, command: click.Command, name: str, entry: CommandEntry) -> None:
+        """Give a command the options of extensions and those that all commands have, and its
+        options their variables."""
+        if entry.takes_options:
+            for make in load_each("options", name):
+                command.params += make()
+        if not isinstance(command, click.Group):
+            command.params.append(_config_option())
+        command.params += terminal_options(_show_log)
+        path = (*self.path, name)
+        if isinstance(command, CommandsByName):
+            command.path = path
+        for option in settable_options(command):
+            words = "_".join(["sbbf", *path, name_of(option).lstrip("-")])
+            option.envvar = words.replace("-", "_").upper()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if (
-            not ctx.resilient_parsing
-            and args
-            and not args[0].startswith("-")
-            and args[0] not in self._own
-            and args[0] not in self.entries
-        ):
-            hint = suggest(
-                args[0],
-                self.entries,
-                f"the commands here and of installed extensions are {', '.join(self.entries)}",
-            )
-            hint = f"no installed extension has it; {hint}" if self._sections else hint
-            raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
+        if args and not args[0].startswith("-") and not ctx.resilient_parsing:
+            self._ensure_command(args[0], ctx)
         return super().resolve_command(ctx, args)
+
+    def _ensure_command(self, name: str, ctx: click.Context) -> None:
+        """Raise click.UsageError if there is no command of this name."""
+        if name in self._own or name in self.entries:
+            return
+        names = ", ".join(self.entries)
+        hint = f"the commands here and of installed extensions are {names}"
+        hint = suggest(name, self.entries, hint)
+        if self._sections:
+            hint = f"no installed extension has it; {hint}"
+        raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
 
 
 def _show_log(ctx: click.Context) -> None:

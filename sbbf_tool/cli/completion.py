@@ -26,35 +26,33 @@ def complete_value(
 ) -> list[CompletionItem]:
     """Return what a value of an option, or an argument, may be; a path where nothing else is
     known."""
-    paths = (
-        ctx.params.get("arguments") or ctx.args
-    )  # where click stops at an option without its value
-    kind = about(parameter).names if isinstance(parameter, click.Option) else FILE
-    if parameter.name == "rule":
-        kind = GROUP_OR_RULE
-    elif parameter.name in ("column", "values", "name"):
-        kind = COLUMN if isinstance(parameter, click.Option) else None
-    elif (
-        parameter.name == "arguments"
-        and paths
-        and "COLUMN" in (parameter.metavar or "")
-        and not ctx.params.get("column")
-    ):
+    # `args` has them where click stops at an option without its value.
+    paths = ctx.params.get("arguments") or ctx.args
+    is_column_possible = parameter.name == "arguments" and not ctx.params.get("column")
+    if paths and is_column_possible and "COLUMN" in (parameter.metavar or ""):
         items = _matching(_columns(paths), incomplete)
         if items:
             return items
+    kind = _kind_of(parameter)
     if kind == FILE:
         return [CompletionItem(incomplete, type="file")]
-    names = (
-        _columns(paths)
-        if kind == COLUMN
-        else _rules()
-        if kind == GROUP_OR_RULE
-        else _types()
-        if kind == TYPE
-        else ()
-    )
-    return _matching(names, incomplete)
+    if kind == COLUMN:
+        return _matching(_columns(paths), incomplete)
+    if kind == GROUP_OR_RULE:
+        return _matching(_rules(), incomplete)
+    if kind == TYPE:
+        return _matching(_types(), incomplete)
+    return []
+
+
+def _kind_of(parameter: click.Parameter) -> str | None:
+    """Return what a value of a parameter names; None if nothing is known."""
+    is_option = isinstance(parameter, click.Option)
+    if parameter.name == "rule":
+        return GROUP_OR_RULE
+    if parameter.name in ("column", "values", "name"):
+        return COLUMN if is_option else None
+    return about(parameter).names if is_option else FILE
 
 
 def _matching(names: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
@@ -77,7 +75,8 @@ def _columns(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
             name = None if is_url(path) else _parquet_file(os.path.expanduser(path))
             if name is not None:
                 with ParquetFile.open(name) as file:
-                    yield from ((column.name, column.type_name) for column in file.footer.columns)
+                    for column in file.footer.columns:
+                        yield column.name, column.type_name
                 return
         except SbbfError:
             continue
@@ -92,26 +91,27 @@ def _parquet_file(path: str) -> str | None:
         return None
     if stat.S_ISREG(mode):
         return path
-    files = (
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in ("", *sorted(names))
-    )
-    return next(
-        (
-            file
-            for file in islice(files, _MOST_ENTRIES)
-            if file.endswith(".parquet") and os.path.isfile(file)
-        ),
-        None,
-    )
+    for entry in islice(_walk(path), _MOST_ENTRIES):
+        if entry.endswith(".parquet") and os.path.isfile(entry):
+            return entry
+    return None
+
+
+def _walk(path: str) -> Iterator[str]:
+    """Yield the path of each folder below a path, followed by those of its files."""
+    for folder, _, names in os.walk(path):
+        yield os.path.join(folder, "")
+        for name in sorted(names):
+            yield os.path.join(folder, name)
 
 
 def _rules() -> Iterator[tuple[str, str]]:
     from sbbf_tool.rules.catalog import GROUPS, all_rules
 
-    yield from ((group, "all rules of this group") for group in GROUPS)
-    yield from ((rule.name, rule.message) for rule in all_rules())
+    for group in GROUPS:
+        yield group, "all rules of this group"
+    for rule in all_rules():
+        yield rule.name, rule.message
 
 
 def _types() -> Iterator[tuple[str, str]]:

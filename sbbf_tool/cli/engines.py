@@ -114,7 +114,7 @@ def _show_type(page: Page, report: EnginesReport) -> None:
         for engine in report.engines:
             verdicts = _format_verdict(engine, engine.verdicts[index])
             rows.extend((family.name, engine.name, *cells) for cells in verdicts)
-    columns = _TYPE
+    columns: Sequence[Heading] = _TYPE
     if len(report.families) == 1:
         page.say(f"{report.families[0].name}:")
         columns = _TYPE[1:]

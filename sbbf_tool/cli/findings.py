@@ -22,8 +22,10 @@ def show_findings(page: Page, findings: Iterable[Finding], table: str = "") -> N
     """Print the findings of one file, or of `table`, by rule; `grep` on the first line of a group
     finds file, severity and rule."""
     for rule, of_rule in group((finding.rule, finding) for finding in findings).items():
-        page.say(f"{table or of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
-        for line in (of_rule[0].message, *(list_places(of_rule) if table else _evidence(of_rule))):
+        first = of_rule[0]
+        page.say(f"{table or first.file}: {first.severity}: {rule}", first.severity)
+        page.say(f"    {first.message}")
+        for line in list_places(of_rule) if table else _evidence(of_rule):
             page.say(f"    {line}")
         for command in commands_of(of_rule):
             page.command(command, "    fix: ")
@@ -35,7 +37,9 @@ def show_findings(page: Page, findings: Iterable[Finding], table: str = "") -> N
 def count_findings(severities: Counter[str]) -> str:
     """Format numbers of findings by severity, such as `2 errors, 1 info`."""
     counts = [
-        format_count(count, severity) for severity in SEVERITIES if (count := severities[severity])
+        format_count(severities[severity], severity)
+        for severity in SEVERITIES
+        if severities[severity]
     ]
     return ", ".join(counts) or "no findings"
 
@@ -43,8 +47,12 @@ def count_findings(severities: Counter[str]) -> str:
 def list_gaps(columns: Sequence[str], unreadable: Sequence[str] = ()) -> str:
     """Return the end of a file's last line: how many column chunks could not be read, and the
     locked columns; empty without any."""
-    unread = f"; {format_count(len(unreadable), 'column chunk')} not read" if unreadable else ""
-    return unread + (f"; {describe_locked(columns)}" if columns else "")
+    text = ""
+    if unreadable:
+        text += f"; {format_count(len(unreadable), 'column chunk')} not read"
+    if columns:
+        text += f"; {describe_locked(columns)}"
+    return text
 
 
 def describe_locked(columns: Sequence[str]) -> str:
@@ -55,12 +63,12 @@ def describe_locked(columns: Sequence[str]) -> str:
 def count_gaps(files: Counter[str]) -> str:
     """Return the end of the last line for several files that counts those with `unread` chunks or
     `locked` columns; empty without any."""
-    words = {"unread": "column chunks not read", "locked": "locked columns not checked"}
-    return "".join(
-        f"; {text} in {format_count(files[name], 'file')}"
-        for name, text in words.items()
-        if files[name]
-    )
+    text = ""
+    if files["unread"]:
+        text += f"; column chunks not read in {format_count(files['unread'], 'file')}"
+    if files["locked"]:
+        text += f"; locked columns not checked in {format_count(files['locked'], 'file')}"
+    return text
 
 
 def reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
@@ -74,16 +82,13 @@ def sum_up(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
         return f"no rule ran: {reason_for_no_rule(report.rules)}"
-    count = count_findings(Counter(finding.severity for finding in report.findings))
-    outcomes = [
-        f"{counts[word]} {word}"
-        for word in ("passed", "known", "noted", "failed", "not run")
-        if word != "known" or counts[word]
-    ]
-    return (
-        f"{count}; rules: "
-        f"{', '.join(outcomes)}{list_gaps(report.locked_columns, report.unreadable)}"
-    )
+    words = ["passed", "noted", "failed", "not run"]
+    if counts["known"]:
+        words.insert(1, "known")
+    outcomes = ", ".join(f"{counts[word]} {word}" for word in words)
+    findings = count_findings(Counter(finding.severity for finding in report.findings))
+    gaps = list_gaps(report.locked_columns, report.unreadable)
+    return f"{findings}; rules: {outcomes}{gaps}"
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
@@ -106,13 +111,13 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         facts: dict[str, list[int]] = {}
         for evidence in finding.evidence:
-            facts.setdefault(evidence.fact, []).extend(
-                [] if evidence.row_group is None else [evidence.row_group]
-            )
-        for fact, numbers in facts.items():
-            lines.setdefault((fact, tuple(numbers)), []).append(finding.column or "")
-    for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
-        yield f"{_place(columns, row_groups)}: {fact}" if any(columns) else fact
+            row_groups = facts.setdefault(evidence.fact, [])
+            if evidence.row_group is not None:
+                row_groups.append(evidence.row_group)
+        for fact, row_groups in facts.items():
+            lines.setdefault((fact, tuple(row_groups)), []).append(finding.column or "")
+    for (fact, numbers), columns in list(lines.items())[:_MOST_LINES]:
+        yield f"{_place(columns, numbers)}: {fact}" if any(columns) else fact
     if len(lines) > _MOST_LINES:
         yield f"and {len(lines) - _MOST_LINES:,} more"
 
@@ -120,20 +125,18 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 def list_places(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield a line for each distinct fact about the data files of a table, with its column and
     files, but no more than a few lines."""
-    places = (
-        (finding.column, evidence.fact, finding.file)
-        for finding in findings
-        for evidence in finding.evidence
-    )
-    files = group(((column, fact), file.rpartition("/")[2]) for column, fact, file in places)
+    files: dict[tuple[str | None, str], list[str]] = {}
+    for finding in findings:
+        name = finding.file.rpartition("/")[2]
+        for evidence in finding.evidence:
+            files.setdefault((finding.column, evidence.fact), []).append(name)
     for (column, fact), names in list(files.items())[:_MOST_LINES]:
-        more = (
-            f" and {format_count(len(names) - _MOST_FILES, 'more data file')}"
-            if len(names) > _MOST_FILES
-            else ""
-        )
-        place = f"column {column}, " if column is not None else ""
-        yield f"{place}{', '.join(names[:_MOST_FILES])}{more}: {fact}"
+        place = ", ".join(names[:_MOST_FILES])
+        if column is not None:
+            place = f"column {column}, {place}"
+        if len(names) > _MOST_FILES:
+            place += f" and {format_count(len(names) - _MOST_FILES, 'more data file')}"
+        yield f"{place}: {fact}"
     if len(files) > _MOST_LINES:
         yield f"and {len(files) - _MOST_LINES:,} more"
 
@@ -155,5 +158,8 @@ def merge_fixes(findings: Sequence[Finding]) -> Iterator[Fix]:
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
     """Return a place, such as `column user_id, row groups 0-2, 5`."""
-    text = f"{'columns' if len(columns) > 1 else 'column'} {some_of(columns)}"
-    return f"{text}, {format_row_groups(row_groups)}" if row_groups else text
+    noun = "columns" if len(columns) > 1 else "column"
+    text = f"{noun} {some_of(columns)}"
+    if row_groups:
+        text += f", {format_row_groups(row_groups)}"
+    return text

@@ -93,7 +93,8 @@ def command(words: tuple[str, ...]) -> None:
     """
     topics = {**TOPICS, **named("topics")}
     if len(words) == 1 and words[0] in topics:
-        page, text = Page(), TOPICS.get(words[0]) or load(topics[words[0]])
+        page = Page()
+        text = TOPICS.get(words[0]) or load(topics[words[0]])
         for line in text.strip().split("\n"):
             page.say(line)
         return
@@ -103,9 +104,10 @@ def command(words: tuple[str, ...]) -> None:
         group = context.command
         known = group.get_command(context, word) if isinstance(group, click.Group) else None
         if known is None:
-            names = group.list_commands(context) if isinstance(group, click.Group) else []
-            raise click.UsageError(
-                f"unknown topic or command {word!r}; {suggest(word, [*topics, *names])}"
-            )
+            names = [*topics]
+            if isinstance(group, click.Group):
+                names += group.list_commands(context)
+            hint = suggest(word, names)
+            raise click.UsageError(f"unknown topic or command {word!r}; {hint}")
         context = known.context_class(known, info_name=word, parent=context)
     click.echo(context.get_help())

@@ -17,14 +17,17 @@ _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 def describe_mistake(error: click.ClickException | SbbfError, context: click.Context | None) -> str:
     """Describe a mistake: where it is, what it is, and what to do, with the settings that it is
     about."""
-    message = str(error) if isinstance(error, SbbfError) else _describe(error)
-    sources = (
-        describe_sources(context, message)
-        if isinstance(error, click.ClickException | UsageError)
-        else ""
-    )
-    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-    return f"{message}{sources}{'' if isinstance(error, SbbfError) else f' (see {where} --help)'}"
+    if isinstance(error, SbbfError):
+        message = str(error)
+        if isinstance(error, UsageError):
+            message += describe_sources(context, message)
+        return message
+    message = _describe(error)
+    message += describe_sources(context, message)
+    command = "sbbf"
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        command = error.ctx.command_path
+    return f"{message} (see {command} --help)"
 
 
 def _describe(error: click.ClickException) -> str:
@@ -34,39 +37,39 @@ def _describe(error: click.ClickException) -> str:
         return f"{_name(error.param)} is missing"
     message = " ".join(error.message.split())
     if isinstance(error, click.BadParameter):
-        place = error.param_hint or (error.param and _name(error.param))
-        if (
-            error.param is not None
-            and isinstance(error.param.type, click.Choice)
-            and (match := _NO_CHOICE.match(message))
-        ):
-            message = (
-                f"unknown {match[1]!r}; {suggest(match[1], map(str, error.param.type.choices))}"
-            )
-        message = f"{place}: {message}" if isinstance(place, str) else message
+        message = _describe_value(error, message)
     # The dots of `PATH...` stay.
     line = message if message.endswith("...") else message.removesuffix(".")
     return re.sub(r"^(Option|Got) (?=['u])", "", line)
 
 
+def _describe_value(error: click.BadParameter, message: str) -> str:
+    """Return the message about a value, with its place; of choices, it names a similar one."""
+    place = error.param_hint
+    if error.param is not None:
+        place = place or _name(error.param)
+        match = _NO_CHOICE.match(message)
+        if match is not None and isinstance(error.param.type, click.Choice):
+            hint = suggest(match[1], map(str, error.param.type.choices))
+            message = f"unknown {match[1]!r}; {hint}"
+    return f"{place}: {message}" if isinstance(place, str) else message
+
+
 def _name(parameter: click.Parameter) -> str:
-    return (
-        name_of(parameter) if isinstance(parameter, click.Option) else parameter.human_readable_name
-    )
+    if isinstance(parameter, click.Option):
+        return name_of(parameter)
+    return parameter.human_readable_name
 
 
 def _describe_unknown_option(error: click.NoSuchOption) -> str:
     name = error.option_name
-    setting = (
-        next((each for each in error.ctx.command.params if name in each.opts), None)
-        if error.ctx
-        else None
-    )
-    if setting is not None:
-        key = name.lstrip("-")
-        return (
-            f"{key} is a setting, not an option: set the variable {setting.envvar}, or "
-            f"{key} in sbbf.toml"
-        )
+    for parameter in error.ctx.command.params if error.ctx is not None else ():
+        if name in parameter.opts:
+            key = name.lstrip("-")
+            return (
+                f"{key} is a setting, not an option: set the variable {parameter.envvar}, or "
+                f"{key} in sbbf.toml"
+            )
+    message = f"unknown option {name!r}"
     near = " or ".join(sorted(error.possibilities or ()))
-    return f"unknown option {name!r}{f'; did you mean {near}?' if near else ''}"
+    return f"{message}; did you mean {near}?" if near else message

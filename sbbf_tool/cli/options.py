@@ -7,7 +7,7 @@ extension may say it itself, as `about`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -17,15 +17,16 @@ from sbbf_tool.numbers import parse_ratio, parse_size
 
 # The sections of the help, in its order. Options of the shared ones mean the same in every command,
 # and are in its full help alone.
-COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
-FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = (
-    "Files",
-    "Tables",
-    "Keys",
-    "Runner",
-    "Output",
-    "Settings",
-)
+COLUMNS = "Columns"
+RULES = "Rules"
+SAFETY = "Safety"
+VIEW = "View"
+FILES = "Files"
+TABLES = "Tables"
+KEYS = "Keys"
+RUNNER = "Runner"
+OUTPUT = "Output"
+SETTINGS = "Settings"
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
@@ -60,19 +61,22 @@ EXPLANATIONS = {
 # Where an option may be set, besides the command line: an environment variable or a configuration
 # file.
 ANYWHERE = "anywhere"
-READING = (
-    "reading"  # in commands that change no file; in the others it would allow or widen a change
-)
+# In commands that change no file; in the others it would allow or widen a change.
+READING = "reading"
 COMMAND_LINE = "command line"
 _PLACES = {
     READING: "--column --value --values-file --null --run --files-from",
+    # SBBF_KEYS and SBBF_KEYS_FILE are for all commands.
     COMMAND_LINE: "--reader --writer --advise --rebuild --compact --remove-undeclared"
     " --output --in-place --append --allow --also-new-files --abandoned --ours"
-    " --report --keys --state --version --help",  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
+    " --report --keys --state --version --help",
 }
 
 # What a value names, for the completion of it.
-COLUMN, FILE, GROUP_OR_RULE, TYPE = "column", "file", "rule", "type"
+COLUMN = "column"
+FILE = "file"
+GROUP_OR_RULE = "rule"
+TYPE = "type"
 _NAMED = {
     COLUMN: "--column --require",
     FILE: "--values-file --baseline --output --report --keys --files-from --state --config",
@@ -100,10 +104,17 @@ class PureSetting(click.Option):
         return f"{name_of(self).lstrip('-')} = {self.metavar}", self.help or ""
 
 
-_SECTION, _PLACE, _NAMES = (
-    {option: key for key, options in lists.items() for option in options.split()}
-    for lists in (_OPTIONS, _PLACES, _NAMED)
-)
+def _key_of_option(lists: Mapping[str, str]) -> dict[str, str]:
+    """Return, for each option, the key of the list that it is in."""
+    keys: dict[str, str] = {}
+    for key, options in lists.items():
+        keys.update(dict.fromkeys(options.split(), key))
+    return keys
+
+
+_SECTION = _key_of_option(_OPTIONS)
+_PLACE = _key_of_option(_PLACES)
+_NAMES = _key_of_option(_NAMED)
 
 
 def name_of(option: click.Parameter) -> str:
@@ -114,13 +125,13 @@ def name_of(option: click.Parameter) -> str:
 def about(option: click.Parameter) -> About:
     """Return what an option is about; one that neither says it nor is in the tables is a setting,
     and for the command line alone."""
+    own: About | None = getattr(option, "about", None)
+    if own is not None:
+        return own
     name = name_of(option)
-    known = (
-        About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name))
-        if name in _SECTION
-        else About(SETTINGS, COMMAND_LINE)
-    )
-    return getattr(option, "about", None) or known
+    if name not in _SECTION:
+        return About(SETTINGS, COMMAND_LINE)
+    return About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name))
 
 
 def changes_files(command: click.Command) -> bool:
@@ -148,11 +159,17 @@ def settable_options(command: click.Command) -> Iterator[click.Option]:
 
 def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the names in texts, which commas may separate."""
-    return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
+    names: dict[str, None] = {}
+    for text in texts:
+        names.update(dict.fromkeys(map(str.strip, text.split(","))))
+    return tuple(names)
 
 
-TABLE_FILES, CONDITIONAL_PUT, WEAK_FILTERS = "table-files", "conditional-put", "weak-filters"
-OUTSIDE_FILES, OVERWRITE = "outside-files", "overwrite"
+TABLE_FILES = "table-files"
+CONDITIONAL_PUT = "conditional-put"
+WEAK_FILTERS = "weak-filters"
+OUTSIDE_FILES = "outside-files"
+OVERWRITE = "overwrite"
 RISKS = {
     TABLE_FILES: "change files that belong to tables",
     CONDITIONAL_PUT: "all writers of a log on S3 create versions by conditional requests",
@@ -166,14 +183,15 @@ RISKS = {
 def allow_option(*risks: str) -> Callable[[Any], Any]:
     """Build the option that confirms risks; it passes `allow`, a set of their names, to a
     command."""
+    names = ", ".join(risks)
+    explanations = ", ".join(f"{name} ({RISKS[name]})" for name in risks)
     return click.option(
         "--allow",
         multiple=True,
         type=click.Choice(risks),
         metavar="RISK",
         callback=lambda ctx, param, value: frozenset(value),
-        help=f"Accept a risk: {', '.join(risks)} (repeat for more). The risks: "
-        f"{', '.join(f'{name} ({RISKS[name]})' for name in risks)}.",
+        help=f"Accept a risk: {names} (repeat for more). The risks: {explanations}.",
     )
 
 
@@ -204,12 +222,12 @@ class _Ratio(click.types.FloatParamType):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         ratio = parse_ratio(str(value))
-        return (
-            ratio
-            if ratio is not None
-            else self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
-        )
+        if ratio is None:
+            self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
+        return ratio
 
 
-SIZE, RATIO = _Bytes(), _Ratio()
-"""Types of sizes and ratios: `65536`, `64KiB`, `1MB`; `0.01`, `1%`."""
+SIZE = _Bytes()
+"""Type of sizes: `65536`, `64KiB`, `1MB`."""
+RATIO = _Ratio()
+"""Type of ratios: `0.01`, `1%`."""

@@ -39,19 +39,25 @@ class Page:
     """Where a command prints its lines and tables: plain text or, on a terminal, what a screen
     draws."""
 
-    units = is_terminal = False
+    units = False
+    is_terminal = False
     lines = 0
     """Lines or, in Markdown, blocks printed so far."""
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
         """Print on standard output or, if `write` is given, call it with text."""
-        self._write = write or partial(print, end="", flush=True)
-        self._writer = writer_for(sys.stdout) if write is None else Plain()
-        self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
+        if write is None:
+            self._write: Callable[[str], object] = partial(print, end="", flush=True)
+            self._writer = writer_for(sys.stdout)
+            self.is_terminal = is_terminal(sys.stdout)
+            encoding = getattr(sys.stdout, "encoding", None) or ""
+            self._has_blocks = "utf" in encoding.lower()
+        else:
+            self._write = write
+            self._writer = Plain()
+            self._has_blocks = True
+        self.units = self.is_terminal
         self.width = self._writer.width
-        self._has_blocks = (
-            write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-        )
 
     def say(self, line: str, word: str = "") -> None:
         """Print a line, which is escaped. The last `word` and colon in it gets the style of the
@@ -87,23 +93,26 @@ class Page:
         If there are more rows than that, the rows that `matters` selects come first.
         """
         cells = list(rows)
-        count = len(cells) if whole or self.width is None else min(most_rows, len(cells))
+        is_limited = not whole and self.width is not None
+        count = min(most_rows, len(cells)) if is_limited else len(cells)
         if count < len(cells) and matters is not None:
             cells.sort(key=matters, reverse=True)
-        lines: list[str] = []
-        while count and not lines:
-            lines = self._writer.table(*format_cells(columns, cells[:count], units=self.units))
-            if (
-                not whole
-                and self.width is not None
-                and len(lines) > MOST_LINES_OF_TABLE
-                and count > 1
-            ):
-                # Cells that wrap take several lines.
-                count, lines = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1), []
+        lines = self._draw_table(columns, cells[:count])
+        if is_limited:
+            # Cells that wrap take several lines.
+            while len(lines) > MOST_LINES_OF_TABLE and count > 1:
+                fitting = count * MOST_LINES_OF_TABLE // len(lines)
+                count = min(max(fitting, 1), count - 1)
+                lines = self._draw_table(columns, cells[:count])
         self._print(lines)
         if count < len(cells):
             self.say(f"and {format_count(len(cells) - count, 'more row')}; --all shows them")
+
+    def _draw_table(self, columns: Sequence[Heading], rows: Sequence[object]) -> list[str]:
+        if not rows:
+            return []
+        visible, cells = format_cells(columns, rows, units=self.units)
+        return self._writer.table(visible, cells)
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
@@ -114,31 +123,30 @@ class Page:
             return
         for line in islice(remaining, MOST_LINES):
             self.say(line)
-        if more := sum(1 for _ in remaining):
+        more = sum(1 for _ in remaining)
+        if more:
             self.say(f"and {more:,} more; --all shows them")
 
     def join_names(self, names: Sequence[str]) -> str:
         """Join names; a terminal gets the first ones."""
-        most = _MOST_NAMES if self.width is not None else len(names)
-        return ", ".join(names[:most]) + (
-            f" and {len(names) - most:,} more" if len(names) > most else ""
-        )
+        if self.width is None or len(names) <= _MOST_NAMES:
+            return ", ".join(names)
+        first = ", ".join(names[:_MOST_NAMES])
+        return f"{first} and {len(names) - _MOST_NAMES:,} more"
 
     def bars(self, ratios: Sequence[float | None], most: int) -> str:
         """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share
         a bar if there are more than `most`."""
+        heights = "▁▂▃▄▅▆▇█" if self._has_blocks else "12345678"
+        none = "·" if self._has_blocks else "."
         count = min(len(ratios), most)
-        heights, none = ("▁▂▃▄▅▆▇█", "·") if self._has_blocks else ("12345678", ".")
-        groups = (
-            ratios[len(ratios) * at // count : len(ratios) * (at + 1) // count]
-            for at in range(count)
-        )
-        highest = (
-            max((ratio for ratio in group if ratio is not None), default=None) for group in groups
-        )
-        return "".join(
-            none if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest
-        )
+        bars = ""
+        for at in range(count):
+            start = len(ratios) * at // count
+            end = len(ratios) * (at + 1) // count
+            known = [ratio for ratio in ratios[start:end] if ratio is not None]
+            bars += heights[min(int(max(known) * 8), 7)] if known else none
+        return bars
 
     def bytes(self, count: int) -> str:
         """Format a size within a line: `3.1 kB` or `3,111 bytes`."""
@@ -175,17 +183,14 @@ class MarkdownPage(Page):
         self._block(f"{fence}{language}\n{text}\n{fence}")
 
     def table(self, columns: Sequence[Heading], rows: Rows, **options: Any) -> None:
-        if not (cells := list(rows)):
+        cells = list(rows)
+        if not cells:
             return
         visible, lines = format_cells(columns, cells, units=True)
-        rule = ("---:" if column.kind in NUMBERS else "---" for column in visible)
-        header = (_markdown(column.name) for column in visible)
-        self._block(
-            "\n".join(
-                f"| {' | '.join(line)} |"
-                for line in (header, rule, *(map(_markdown, line) for line in lines))
-            )
-        )
+        header = [_markdown(column.name) for column in visible]
+        rule = ["---:" if column.kind in NUMBERS else "---" for column in visible]
+        body = [map(_markdown, line) for line in lines]
+        self._block("\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *body)))
 
     def _block(self, text: str) -> None:
         self._write(("\n" if self.lines else "") + text + "\n")
@@ -199,12 +204,8 @@ _BLOCK_START = r"^(\d*)([-+=#]|[.)](?= ))"
 def _markdown(text: str) -> str:
     """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a
     backslash or a reference."""
-    markup = (
-        re.sub(_MARKUP, r"\\\g<0>", escape(text))
-        .replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-    )
+    markup = re.sub(_MARKUP, r"\\\g<0>", escape(text))
+    markup = markup.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # At its start, these would make a paragraph a list or a heading.
     return re.sub(_BLOCK_START, r"\g<1>\\\g<2>", markup)
 
@@ -213,7 +214,6 @@ def say_not_cross_checked(page: Page, count: int) -> None:
     """Print the number of column chunks that pyarrow should also have decoded but cannot; print
     nothing if it is 0."""
     if count:
-        page.say(
-            f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode "
-            f"{'it' if count == 1 else 'them'}"
-        )
+        chunks = format_count(count, "column chunk")
+        them = "it" if count == 1 else "them"
+        page.say(f"{chunks} not cross-checked: pyarrow cannot decode {them}")

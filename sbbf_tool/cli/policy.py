@@ -21,7 +21,7 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport
+    from sbbf_tool.reports.findings import CheckReport, Finding
     from sbbf_tool.rules.catalog import PathEntry, PathPolicies, Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.table import Table
@@ -97,11 +97,10 @@ _OPTIONS = (
 )
 
 
-rule_options, policy_options = (
-    partial(add_options, options=options) for options in (_RULE_OPTIONS, _OPTIONS)
-)
-"""Add the options of every check against rules to a command; and those of the policy of `sbbf
-check`."""
+rule_options = partial(add_options, options=_RULE_OPTIONS)
+"""Add the options of every check against rules to a command."""
+policy_options = partial(add_options, options=_OPTIONS)
+"""Add the options of the policy of `sbbf check` to a command."""
 
 
 def from_options(
@@ -115,28 +114,32 @@ def from_options(
     from sbbf_tool.rules.catalog import PathPolicies, make_policy
 
     config = used_config(ctx)
-    overrides = {name: value for name, value in options.items() if value not in (None, ())}
-    in_file = {
-        name: overrides.pop(name)
-        for name in options
-        if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-    }
+    overrides: dict[str, Any] = {}
+    in_file: dict[str, Any] = {}
+    for name, value in options.items():
+        if value in (None, ()):
+            continue
+        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+            in_file[name] = value
+        else:
+            overrides[name] = value
     filters = declare_filters(config)
     if declared_by is not None:
-        from sbbf_tool.writers.settings import parse_settings
-
-        with ErrorPlace(declared_by.name):
-            filters = (
-                *parse_settings(
-                    declared_by.properties, declared_by.column_of_property, is_required=not filters
-                ),
-                *filters,
-            )
-    overrides |= {"filters": filters} if filters else {}
+        filters = (*_filters_of_table(declared_by, is_required=not filters), *filters)
+    if filters:
+        overrides["filters"] = filters
     entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
     return PathPolicies(in_file, entries, overrides)
+
+
+def _filters_of_table(table: Table, *, is_required: bool) -> Iterable[FilterSpec]:
+    """Return the filters that the properties of a table declare. Raises UsageError."""
+    from sbbf_tool.writers.settings import parse_settings
+
+    with ErrorPlace(table.name):
+        return parse_settings(table.properties, table.column_of_property, is_required=is_required)
 
 
 def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
@@ -163,33 +166,35 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
         for option in ctx.command.params
         if option.name in _OF_PATHS
     }
+    folder = os.path.dirname(os.path.abspath(config.path))
     for table in tables:
         ensure_among(table, ["paths", *options], config.path, place)
         globs = table.get("paths")
-        globs = [globs] if isinstance(globs, str) else globs
-        if (
-            not isinstance(globs, list)
-            or not globs
-            or not all(isinstance(glob, str) and glob for glob in globs)
-        ):
+        if not _are_globs(globs):
             raise UsageError(
-                f"paths must be a glob or a list of globs, not {table.get('paths')!r}",
+                f"paths must be a glob or a list of globs, not {globs!r}",
                 file=config.path,
                 place=place,
             )
         settings = {}
         for key, value in table.items():
-            if key != "paths":
-                option = options[key]
-                assert isinstance(option, click.Option)
-                ensure_kind(option, key, value, replace(config, place=place))
-                settings[str(option.name)] = option.type_cast_value(ctx, value)
-        yield PathEntry(
-            os.path.dirname(os.path.abspath(config.path)),
-            tuple(globs),
-            settings,
-            f"{config.path}: {place}",
-        )
+            if key == "paths":
+                continue
+            option = options[key]
+            assert isinstance(option, click.Option)
+            ensure_kind(option, key, value, replace(config, place=place))
+            settings[str(option.name)] = option.type_cast_value(ctx, value)
+        globs = (globs,) if isinstance(globs, str) else tuple(globs)
+        yield PathEntry(folder, globs, settings, f"{config.path}: {place}")
+
+
+def _are_globs(value: object) -> bool:
+    """Return whether the value of `paths` is a glob or a list of globs."""
+    if isinstance(value, str):
+        return bool(value)
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(glob, str) and glob for glob in value)
 
 
 _MOST_BYTES = 1 << 30
@@ -210,24 +215,23 @@ class Baseline:
         from sbbf_tool.reports.findings import SEVERITIES
         from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
-        findings = tuple(
-            each
-            for each in report.findings
-            if _key(each.file, each.rule, each.column) not in self._keys
-        )
+        findings = [finding for finding in report.findings if not self._has(finding)]
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
         failing = {finding.rule for finding in findings}
-        rules = (
-            replace(outcome, outcome=IN_BASELINE, reason="the baseline covers its findings")
-            if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing
-            else outcome
-            for outcome in report.rules
-        )
-        worst = SEVERITIES.index(report.fail_on)
-        failed = any(SEVERITIES.index(finding.severity) <= worst for finding in findings)
-        return replace(report, findings=findings, rules=tuple(rules), failed=failed)
+        outcomes = []
+        for outcome in report.rules:
+            if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing:
+                reason = "the baseline covers its findings"
+                outcome = replace(outcome, outcome=IN_BASELINE, reason=reason)
+            outcomes.append(outcome)
+        least = SEVERITIES.index(report.fail_on)
+        failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
+        return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)
+
+    def _has(self, finding: Finding) -> bool:
+        return _key(finding.file, finding.rule, finding.column) in self._keys
 
 
 def read_baseline(path: str) -> Baseline:
@@ -238,19 +242,20 @@ def read_baseline(path: str) -> Baseline:
     try:
         with open(path, "rb") as stream:
             text = stream.read(4)
-            text += b"" if text == b"PAR1" else stream.read(_MOST_BYTES)
+            is_parquet = text == b"PAR1"
+            if not is_parquet:
+                text += stream.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "invalid name"
         raise UsageError(f"the baseline cannot be read: {reason.lower()}", file=path) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
     try:
-        found = (
-            read_rows(path, ["file", "rule", "column"])
-            if text == b"PAR1"
-            else _findings_of_json(text)
-        )
-        return Baseline((str(file), str(rule), column) for file, rule, column in found)
+        if is_parquet:
+            rows = read_rows(path, ["file", "rule", "column"])
+        else:
+            rows = _findings_of_json(text)
+        return Baseline((str(file), str(rule), column) for file, rule, column in rows)
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
         raise UsageError(
@@ -261,20 +266,17 @@ def read_baseline(path: str) -> Baseline:
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
     documents = [json.loads(line) for line in text.splitlines() if line.strip()]
     kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
-    if not documents or kinds - {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}:
+    reports = {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}
+    if not documents or kinds - reports:
         raise ValueError("another report")
-    findings = (
-        finding
-        for document in documents
-        if document["schema"] in kinds
-        for finding in document["findings"]
-    )
+    findings: list[dict[str, str]] = []
+    for document in documents:
+        if document["schema"] in kinds:
+            findings += document["findings"]
     return [(finding["file"], finding["rule"], finding["column"]) for finding in findings]
 
 
 def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
-    return (
-        escape_bytes(file if "://" in file else os.path.abspath(file)),
-        rule,
-        column and escape_bytes(column),
-    )
+    if "://" not in file:
+        file = os.path.abspath(file)
+    return escape_bytes(file), rule, column and escape_bytes(column)

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from sbbf_tool.cli.screen import ProgressLine
     from sbbf_tool.reports.rows import ListedFile
 
-DELAY, PERIOD, PERIOD_OF_LINES = 0.5, 0.1, 30.0
-"""Seconds before the first line, between lines on a terminal, and between lines elsewhere."""
+DELAY = 0.5
+"""Seconds before the first line on a terminal."""
+PERIOD = 0.1
+"""Seconds between lines on a terminal."""
+PERIOD_OF_LINES = 30.0
+"""Seconds before the first line and between lines elsewhere."""
 
 Listing = Callable[[], "Iterable[ListedFile]"]
 
@@ -44,14 +48,16 @@ def show_progress(
     number is known early.
     """
     work = _Work(RunProgress(has_bytes, step=step), listing)
-    outer, status_line = _display_in_use.get(), getattr(sys.stderr, "status_line", None)
+    outer = _display_in_use.get()
     if outer is not None:
-        before, outer.work = outer.work, work
+        outer_work = outer.work
+        outer.work = work
         try:
             yield work.progress
         finally:
-            outer.work = before
+            outer.work = outer_work
         return
+    status_line = getattr(sys.stderr, "status_line", None)
     if status_line is None or not terminal().shows_progress():
         yield work.progress
         return
@@ -78,20 +84,15 @@ class _Work:
         if self._line is None:
             from sbbf_tool.cli.screen import ProgressLine
 
-            self._line = ProgressLine(
-                terminal().width(sys.stderr), has_color=terminal().has_color(sys.stderr)
-            )
+            width = terminal().width(sys.stderr)
+            self._line = ProgressLine(width, has_color=terminal().has_color(sys.stderr))
         return self._line.draw(*measure(self.progress))
 
     def begin_listing(self, is_stopped: Callable[[], bool]) -> None:
         """Count the files in another thread, unless that has begun."""
         if self._listing is not None:
-            Thread(
-                target=self._list,
-                args=(self._listing, is_stopped),
-                name="sbbf-listing",
-                daemon=True,
-            ).start()
+            arguments = (self._listing, is_stopped)
+            Thread(target=self._list, args=arguments, name="sbbf-listing", daemon=True).start()
             self._listing = None
 
     def _list(self, listing: Listing, is_stopped: Callable[[], bool]) -> None:
@@ -108,14 +109,16 @@ class _Display(Thread):
         self._draws = is_terminal(sys.stderr)
 
     def run(self) -> None:
-        seconds, period = (DELAY, PERIOD) if self._draws else (PERIOD_OF_LINES, PERIOD_OF_LINES)
+        seconds = DELAY if self._draws else PERIOD_OF_LINES
         while not self._stop_event.wait(seconds):
-            work, seconds = self.work, period
+            work = self.work
             work.begin_listing(self._stop_event.is_set)
             if self._draws:
+                seconds = PERIOD
                 self._status_line.draw(work.draw())
             else:
-                self._status_line.print_line(f"sbbf: {measure(work.progress)[0]}")
+                text, *_ = measure(work.progress)
+                self._status_line.print_line(f"sbbf: {text}")
 
     def stop(self) -> None:
         self._stop_event.set()
@@ -128,31 +131,28 @@ def measure(progress: RunProgress) -> tuple[str, int, int | None, bool]:
     these are bytes."""
     files, num_bytes = progress.total or (None, None)
     if files in (None, 1) and not progress.files_done:
-        text, done, total = (
-            escape(progress.step),
-            progress.step_bytes_done,
-            progress.step_bytes or None,
-        )
-        return (
-            (text if total is None else f"{text}: {format_size(done)} of {format_size(total)}"),
-            done,
-            total,
-            True,
-        )
-    text = (
-        format_count(progress.files_done, "file")
-        if files is None
-        else f"{progress.files_done:,} of {format_count(files, 'file')}"
-    )
-    if not progress.has_bytes or not (progress.bytes_done or progress.step_bytes_done):
+        return _measure_step(progress)
+    if files is None:
+        text = format_count(progress.files_done, "file")
+    else:
+        text = f"{progress.files_done:,} of {format_count(files, 'file')}"
+    has_begun = progress.bytes_done or progress.step_bytes_done
+    if not progress.has_bytes or not has_begun:
         return text, progress.files_done, files, False
-    done = progress.bytes_done + progress.open_bytes * progress.step_bytes_done // (
-        progress.step_bytes or 1
-    )
-    total = max(num_bytes, done) if num_bytes else None  # a file may have grown since it was listed
-    return (
-        f"{text}, {format_size(done)}" + (f" of {format_size(total)}" if total else ""),
-        done,
-        total,
-        True,
-    )
+    open_bytes = progress.open_bytes * progress.step_bytes_done // (progress.step_bytes or 1)
+    done = progress.bytes_done + open_bytes
+    text += f", {format_size(done)}"
+    if not num_bytes:
+        return text, done, None, True
+    total = max(num_bytes, done)  # a file may have grown since it was listed
+    return f"{text} of {format_size(total)}", done, total, True
+
+
+def _measure_step(progress: RunProgress) -> tuple[str, int, int | None, bool]:
+    """Return how far the work on the file in hand is, as `measure` does."""
+    text = escape(progress.step)
+    done = progress.step_bytes_done
+    total = progress.step_bytes
+    if not total:
+        return text, done, None, True
+    return f"{text}: {format_size(done)} of {format_size(total)}", done, total, True

@@ -15,6 +15,8 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sbbf_tool.verbs.remove_filter import RemoveReport
 
 
@@ -62,12 +64,9 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
             "--ours is for files; a table is restored by its own means, such as RESTORE or a "
             "rollback"
         )
-    has_properties = table is not None and table.takes_properties
-    properties = (
-        take_back(table.properties, [*map(table.name_for_property, columns)])
-        if table and has_properties
-        else {}
-    )
+    properties: Mapping[str, str | None] = {}
+    if table is not None and table.takes_properties:
+        properties = take_back(table.properties, [*map(table.name_for_property, columns)])
     work = files.work(RemoveFilter(columns, compact, ours), files.edit())
     return files.report(work, _RemoveView(compact, ours), columns, properties=properties)
 
@@ -80,14 +79,14 @@ class _RemoveView(View["RemoveReport"]):
 
     def __init__(self, compact: bool, ours: bool) -> None:
         super().__init__()
-        self._compact, self._ours = compact, ours
+        self._compact = compact
+        self._ours = ours
         if ours:
             self.skipped = "not changed by sbbf"
 
     def add(self, report: RemoveReport, row: Row[object]) -> int:
-        self.total.update(
-            filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes
-        )
+        bytes_removed = report.old_bytes - report.new_bytes
+        self.total.update(filters=len(report.filters), bytes_removed=bytes_removed)
         return 0
 
     def show(self, page: Page, report: RemoveReport) -> None:
@@ -99,9 +98,8 @@ class _RemoveView(View["RemoveReport"]):
     def show_line(self, page: Page, report: RemoveReport) -> None:
         sizes = f"{page.bytes(report.old_bytes)} -> {page.bytes(report.new_bytes)}"
         if self._ours:
-            page.say(
-                f"{'Would restore' if report.dry_run else 'Restored'} {report.output}: {sizes}"
-            )
+            verb = "Would restore" if report.dry_run else "Restored"
+            page.say(f"{verb} {report.output}: {sizes}")
             return
         verb = "Would remove" if report.dry_run else "Removed"
         page.say(
@@ -111,9 +109,7 @@ class _RemoveView(View["RemoveReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         size = self.total["bytes_removed"]
-        change = (
-            f"{page.bytes(abs(size))} {'smaller' if size > 0 else 'larger'}"
-            if size
-            else "sizes unchanged"
-        )
+        change = "sizes unchanged"
+        if size:
+            change = f"{page.bytes(abs(size))} {'smaller' if size > 0 else 'larger'}"
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')}, {change}")

@@ -65,7 +65,8 @@ def warn_of_writers(path: str, what: str, choice: str) -> None:
     """Warn if other users can change a file that decides what a command does."""
     from sbbf_tool.storage.whole import find_writer
 
-    if (writer := find_writer(path)) is not None:
+    writer = find_writer(path)
+    if writer is not None:
         warn(f"{path}: the {what} can be changed by {writer}, who can thus choose {choice}")
 
 
@@ -79,7 +80,7 @@ def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Print what could not be read (file, column or None, and reason) to standard error; return the
     exit code, 0 without problems."""
     for file, column, problem in problems:
-        place = f"column {column}" if column is not None else None
+        place = None if column is None else f"column {column}"
         complain(f"sbbf: {UnreadableError(problem, file=file, place=place)}")
     return UnreadableError.exit_code if problems else 0
 

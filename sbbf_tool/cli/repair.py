@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.repair import RepairReport
 
 _COLUMNS = (
-    *(Heading("row group", COUNT), Heading("column", NAME), Heading("fix", WORD)),
+    Heading("row group", COUNT),
+    Heading("column", NAME),
+    Heading("fix", WORD),
     Heading("reason", SENTENCE, of=lambda step: "; ".join(step.facts)),
 )
 
@@ -65,11 +67,8 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
         return instead(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
-    return files.report(
-        files.work(Repair(columns, rebuild is not None, quick), files.edit()),
-        _RepairView(),
-        columns,
-    )
+    work = files.work(Repair(columns, rebuild is not None, quick), files.edit())
+    return files.report(work, _RepairView(), columns)
 
 
 class _RepairView(View["RepairReport"]):
@@ -93,39 +92,19 @@ class _RepairView(View["RepairReport"]):
         self._is_dry_run = report.dry_run
         for message in report.unreadable:
             render.warn(f"{row.path}: {message}")
-        done = report.is_clean if report.dry_run else report.is_sound
-        return UnreadableError.exit_code if report.unreadable else int(not done)
+        if report.unreadable:
+            return UnreadableError.exit_code
+        is_done = report.is_clean if report.dry_run else report.is_sound
+        return int(not is_done)
 
     def show(self, page: Page, report: RepairReport) -> None:
         page.table(_COLUMNS, report.steps)
         show_findings(page, report.remaining)
-        would_be = "would be " if report.dry_run else ""
-        changes = []
-        if report.truncated_to is not None:
-            changes.append(
-                f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an "
-                "interrupted append"
-            )
-        if report.steps:
-            growth = report.new_bytes - report.old_bytes
-            size = (
-                ""
-                if report.dry_run
-                else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
-            )
-            changes.append(_describe(len(report.steps), _count_dropped(report), would_be) + size)
-        outcome = "; ".join(changes) or (
-            "nothing repaired" if report.remaining or report.unreadable else "nothing to repair"
-        )
-        rebuild = (
-            f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}"
-            if report.needs_rebuild
-            else ""
-        )
-        page.say(
-            f"{report.output}: "
-            f"{outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}"
-        )
+        line = f"{report.output}: {_describe_outcome(page, report)}"
+        if report.needs_rebuild:
+            names = page.join_names(report.needs_rebuild)
+            line += f"; without --rebuild none, the command repairs {names}"
+        page.say(line + list_gaps(report.locked_columns, report.unreadable))
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: RepairReport) -> None:
@@ -135,10 +114,30 @@ class _RepairView(View["RepairReport"]):
     def show_end(self, page: Page, files: str) -> None:
         filters, dropped, findings = (self.total[name] for name in self.sums)
         done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
-        page.say(
-            f"{files}; {done}, {format_count(findings, 'finding')} "
-            f"remaining{count_gaps(self._gaps)}"
+        remaining = f"{format_count(findings, 'finding')} remaining"
+        page.say(f"{files}; {done}, {remaining}{count_gaps(self._gaps)}")
+
+
+def _describe_outcome(page: Page, report: RepairReport) -> str:
+    """Return what has changed in a file, or would change."""
+    would_be = "would be " if report.dry_run else ""
+    changes = []
+    if report.truncated_to is not None:
+        changes.append(
+            f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an "
+            "interrupted append"
         )
+    if report.steps:
+        steps = _describe(len(report.steps), _count_dropped(report), would_be)
+        if not report.dry_run:
+            growth = report.new_bytes - report.old_bytes
+            steps += f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
+        changes.append(steps)
+    if changes:
+        return "; ".join(changes)
+    if report.remaining or report.unreadable:
+        return "nothing repaired"
+    return "nothing to repair"
 
 
 def _count_dropped(report: RepairReport) -> int:
@@ -149,6 +148,5 @@ def _describe(filters: int, dropped: int, would_be: str) -> str:
     """Describe what is done to this number of filters, of which some are dropped."""
     if filters == dropped > 0:
         return f"{format_count(dropped, 'filter')} {would_be}dropped"
-    return f"{format_count(filters - dropped, 'filter')} {would_be}repaired" + (
-        f", {dropped:,} {would_be}dropped" if dropped else ""
-    )
+    text = f"{format_count(filters - dropped, 'filter')} {would_be}repaired"
+    return f"{text}, {dropped:,} {would_be}dropped" if dropped else text

@@ -83,9 +83,8 @@ def command(
     """
     from sbbf_tool.verbs.resize import Resize
 
-    return files.report(
-        files.work(Resize(columns, fpp, num_bytes), files.edit()), _ResizeView(), columns
-    )
+    work = files.work(Resize(columns, fpp, num_bytes), files.edit())
+    return files.report(work, _ResizeView(), columns)
 
 
 class _ResizeView(View["ResizeReport"]):
@@ -103,9 +102,9 @@ class _ResizeView(View["ResizeReport"]):
     def add(self, report: ResizeReport, row: Row[object]) -> int:
         old, new = _count_bytes(report)
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
-        self._all_bytes += sum(
-            {(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values()
-        )
+        # The first size of a filter is the one that it has.
+        old_sizes = {(size.column, size.row_group): size for size in reversed(report.sizes)}
+        self._all_bytes += sum(size.bytes for size in old_sizes.values())
         for place in report.not_resized:
             render.warn(f"{row.path}: {place}; not resized")
         return 0
@@ -120,17 +119,13 @@ class _ResizeView(View["ResizeReport"]):
             self._say(page, report)
 
     def _say(self, page: Page, report: ResizeReport) -> None:
-        verb = "Would resize" if report.dry_run else "Resized"
-        unchanged = (
-            f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small "
-            "enough"
-            if report.unchanged
-            else ""
-        )
-        page.say(
-            f"{verb} "
-            f"{_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}"
-        )
+        old, new = _count_bytes(report)
+        filters = _describe(page, len(report.filters), old, new, f" in {report.output}")
+        line = f"Would resize {filters}" if report.dry_run else f"Resized {filters}"
+        if report.unchanged:
+            verb = "is" if report.unchanged == 1 else "are"
+            line += f"; {report.unchanged:,} already {verb} small enough"
+        page.say(line)
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
@@ -139,21 +134,21 @@ class _ResizeView(View["ResizeReport"]):
                 f"all filters take {page.bytes(self._all_bytes)}; resized, they would take "
                 f"{page.bytes(self._all_bytes - old + new)}"
             )
-        page.say(f"{files}; {_describe(page, filters, old, new)}" if filters else files)
+        if filters:
+            files += f"; {_describe(page, filters, old, new)}"
+        page.say(files)
 
 
 def _count_bytes(report: ResizeReport) -> tuple[int, int]:
     """Return the bytes of the bitsets before and after."""
-    return sum(row.old_bytes for row in report.filters), sum(
-        row.new_bytes for row in report.filters
-    )
+    old = sum(row.old_bytes for row in report.filters)
+    new = sum(row.new_bytes for row in report.filters)
+    return old, new
 
 
 def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> str:
-    return (
-        f"{format_count(filters, 'filter')}{place}: bitsets of {page.bytes(old)} -> "
-        f"{page.bytes(new)}"
-    )
+    sizes = f"{page.bytes(old)} -> {page.bytes(new)}"
+    return f"{format_count(filters, 'filter')}{place}: bitsets of {sizes}"
 
 
 def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
@@ -173,13 +168,13 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
     it."""
     from sbbf_tool.advice.totals import Folds
 
-    columns: dict[str, Folds] = {}
-    for (column, _), sizes in render.group(
+    sizes_of_filters = render.group(
         ((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes
-    ).items():
-        columns.setdefault(column, Folds(DEFAULT_FPP)).add(tuple(sizes))
-    page.table(
-        SIZES,
-        [row for column, folds in columns.items() for row in rows_of_sizes(column, folds.sizes())],
-        most_rows=SCREEN_ROWS,
     )
+    columns: dict[str, Folds] = {}
+    for (column, _), sizes in sizes_of_filters.items():
+        columns.setdefault(column, Folds(DEFAULT_FPP)).add(tuple(sizes))
+    rows: list[tuple[object, ...]] = []
+    for column, folds in columns.items():
+        rows.extend(rows_of_sizes(column, folds.sizes()))
+    page.table(SIZES, rows, most_rows=SCREEN_ROWS)

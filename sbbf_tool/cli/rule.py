@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
-
-if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import RulesReport
+from sbbf_tool.reports.findings import RulesReport
 
 _COLUMNS = (
     Heading("name", WORD),
@@ -36,12 +32,13 @@ def command(rule: str | None, outputs: Outputs) -> None:
 
     Without RULE, all rules are listed, those of extensions last.
     """
-    from sbbf_tool.reports.findings import RulesReport
     from sbbf_tool.rules.catalog import all_rules, report_rule
     from sbbf_tool.verbs.check import find_rule
 
-    rules = (find_rule(rule),) if rule is not None else tuple(map(report_rule, all_rules()))
-    outputs.print("rules", RulesReport(rules), _show_rules if rule is None else _show_rule)
+    if rule is None:
+        outputs.print("rules", RulesReport(tuple(map(report_rule, all_rules()))), _show_rules)
+    else:
+        outputs.print("rules", RulesReport((find_rule(rule),)), _show_rule)
 
 
 def _show_rules(page: Page, report: RulesReport) -> None:
@@ -52,8 +49,6 @@ def _show_rules(page: Page, report: RulesReport) -> None:
 
 def _show_rule(page: Page, report: RulesReport) -> None:
     (rule,) = report.rules
-    for line in (
-        f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}",
-        *rule.explanation,
-    ):
+    page.say(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
+    for line in rule.explanation:
         page.say(line)

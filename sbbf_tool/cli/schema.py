@@ -124,52 +124,53 @@ def build_schema(name: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     body = _object(load(documents()[name]), definitions)
     head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
-    return {
+    schema = {
         "$schema": _DIALECT,
         "$id": f"urn:sbbf:{name}:{SCHEMA_VERSION}",
         "title": f"sbbf.{name}",
         **body,
         "properties": {**head, **body["properties"]},
         "required": [*head, *body["required"]],
-        **({"$defs": dict(sorted(definitions.items()))} if definitions else {}),
     }
+    if definitions:
+        schema["$defs"] = dict(sorted(definitions.items()))
+    return schema
 
 
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints, texts = get_type_hints(kind), _field_texts(kind)
-    names = [each.name for each in fields(kind) if not each.metadata.get("local")]
-    properties = {
-        name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names
-    }
+    hints = get_type_hints(kind)
+    texts = _field_texts(kind)
+    properties: dict[str, Any] = {}
+    required = []
+    for part in fields(kind):
+        if part.metadata.get("local"):
+            continue
+        properties[part.name] = _value(hints[part.name], definitions)
+        if part.name in texts:
+            properties[part.name]["description"] = texts[part.name]
+        if not part.metadata.get("optional"):
+            required.append(part.name)
     if kind is Fix:
         properties["command"] = {
             "type": "array",
             "items": {"type": "string"},
             "description": "The command that makes the change.",
         }
-    optional = {each.name for each in fields(kind) if each.metadata.get("optional")}
-    text = (
-        {}
-        if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(")
-        else {"description": _in_json(kind.__doc__)}
-    )
-    return {
-        **text,
-        "type": "object",
-        "properties": properties,
-        "required": [name for name in properties if name not in optional],
-    }
+        required.append("command")
+    schema = {"type": "object", "properties": properties, "required": required}
+    # A dataclass without a docstring gets its signature as one.
+    if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}("):
+        return schema
+    return {"description": _in_json(kind.__doc__), **schema}
 
 
 def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if get_origin(hint) is UnionType:
-        (inner,) = (each for each in get_args(hint) if each is not NoneType)
+        (inner,) = (kind for kind in get_args(hint) if kind is not NoneType)
         value = _value(inner, definitions)
-        return (
-            {**value, "type": [value["type"], "null"]}
-            if "type" in value
-            else {"anyOf": [value, {"type": "null"}]}
-        )
+        if "type" in value:
+            return {**value, "type": [value["type"], "null"]}
+        return {"anyOf": [value, {"type": "null"}]}
     if get_origin(hint) is Sequence or get_args(hint)[1:] == (...,):
         return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
     if get_origin(hint) is tuple:
@@ -187,22 +188,21 @@ def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _field_texts(kind: type) -> dict[str, dict[str, str]]:
+def _field_texts(kind: type) -> dict[str, str]:
     """Return the text below each field in the source of a dataclass."""
     (definition,) = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(kind)}")).body
     assert isinstance(definition, ast.ClassDef)
-    return {
-        part.target.id: {"description": _in_json(str(text.value.value))}
-        for part, text in pairwise(definition.body)
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }
+    texts = {}
+    for part, text in pairwise(definition.body):
+        if not isinstance(part, ast.AnnAssign) or not isinstance(part.target, ast.Name):
+            continue
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            texts[part.target.id] = _in_json(str(text.value.value))
+    return texts
 
 
 def _in_json(text: str) -> str:
     """Return a text of the source on one line, with the values as JSON writes them."""
-    return re.sub(
-        r"\b(None|True|False)\b",
-        lambda match: {"None": "null"}.get(match[0], match[0].lower()),
-        " ".join(text.split()),
-    )
+    words = {"None": "null", "True": "true", "False": "false"}
+    line = " ".join(text.split())
+    return re.sub(r"\b(None|True|False)\b", lambda match: words[match[0]], line)

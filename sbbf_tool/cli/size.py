@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.size import SizeReport
 
 _DIALECTS = (
-    *(Heading("dialect", WORD), Heading("header", BYTES, 1, "header_bytes")),
-    *(Heading("filter", BYTES, of="bytes"), Heading("rules", SENTENCE, 2)),
+    Heading("dialect", WORD),
+    Heading("header", BYTES, 1, "header_bytes"),
+    Heading("filter", BYTES, of="bytes"),
+    Heading("rules", SENTENCE, 2),
 )
 
 
@@ -64,29 +66,25 @@ def _show_size(page: Page, report: SizeReport) -> None:
         )
     page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
     columns = (
-        *(
-            Heading("size", WORD, of="choice"),
-            Heading("bitset", BYTES, of="bitset_bytes"),
-            Heading("header", BYTES, 3, "header_bytes"),
-        ),
-        *(Heading("blocks", COUNT, 2), Heading("fpp", WORD, of=lambda size: _percent(size.fpp))),
+        Heading("size", WORD, of="choice"),
+        Heading("bitset", BYTES, of="bitset_bytes"),
+        Heading("header", BYTES, 3, "header_bytes"),
+        Heading("blocks", COUNT, 2),
+        Heading("fpp", WORD, of=lambda size: _percent(size.fpp)),
         Heading("bits/value", WORD, of=lambda size: f"{size.bits_per_value:,.2f}"),
         Heading(f"values at {target}", COUNT, 1, "most_values"),
     )
     page.table(columns, report.sizes)
-    formula = (
-        f"{report.formula_bits_per_value:,.2f}, with which the FPP is "
-        f"{_percent(report.formula_fpp)}"
-    )
+    formula_fpp = _percent(report.formula_fpp)
+    formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {formula_fpp}"
     page.say(
         f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the "
         f"first draft gives {formula}"
     )
     if report.formula_bytes != report.bitset_bytes:
-        page.say(
-            f"writers that use this formula choose {page.bytes(report.formula_bytes)} for "
-            f"{format_count(report.ndv, 'value')}"
-        )
+        size = page.bytes(report.formula_bytes)
+        values = format_count(report.ndv, "value")
+        page.say(f"writers that use this formula choose {size} for {values}")
     page.table(_DIALECTS, report.dialects, whole=True)
 
 

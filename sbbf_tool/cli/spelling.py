@@ -33,17 +33,17 @@ _HINTS = {
 def name_options(message: str) -> str:
     """Write the options behind the hints of a message."""
     start, separator, hint = message.partition("; ")
-    return (
-        start
-        + separator
-        + re.sub("|".join(_HINTS), lambda match: f"{match[0]} ({_HINTS[match[0]]})", hint)
-    )
+    hint = re.sub("|".join(_HINTS), lambda match: f"{match[0]} ({_HINTS[match[0]]})", hint)
+    return start + separator + hint
 
 
 def command_of(fix: Fix) -> tuple[str, ...]:
     """Return the command that makes a change, as a list of program and arguments."""
-    arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
-    words = ("sbbf", *(_COMMANDS.get(fix.verb) or named("fixes").get(fix.verb, (fix.verb,))))
+    arguments: list[str] = []
+    for name, value in fix.parameters().items():
+        arguments += _words(name, value)
+    command = _COMMANDS.get(fix.verb) or named("fixes").get(fix.verb, (fix.verb,))
+    words = ("sbbf", *command)
     if any(name.startswith("-") for name in fix.files):
         return (*words, *arguments, "--", *fix.files)
     return (*words, *fix.files, *arguments)
@@ -64,5 +64,10 @@ def _words(name: str, value: Parameter) -> list[str]:
     if value is True:
         return [option]
     if isinstance(value, tuple):
-        return [word for item in value for word in (option, item)]
-    return [option, f"{value:g}" if isinstance(value, float) else str(value)]
+        words: list[str] = []
+        for item in value:
+            words += (option, item)
+        return words
+    if isinstance(value, float):
+        return [option, f"{value:g}"]
+    return [option, str(value)]

@@ -79,25 +79,23 @@ class _VerifyView(View["VerifyReport"]):
             filters=len(report.filters),
             verified=sum(verification.is_verified for verification in report.filters),
         )
-        code = render.say_unreadable(
-            [(row.path, None, place) for place in report.unreadable]
-        ) or int(not report.is_sound)
-        if report.locked_columns and not code:
-            complain(
-                f"sbbf: {row.path}: the filters of locked columns were not verified: "
-                f"{', '.join(report.locked_columns)}; give --keys"
-            )
-            return UnreadableError.exit_code
-        return code
+        error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
+        if error_code or not report.is_sound:
+            return error_code or 1
+        if not report.locked_columns:
+            return 0
+        complain(
+            f"sbbf: {row.path}: the filters of locked columns were not verified: "
+            f"{', '.join(report.locked_columns)}; give --keys"
+        )
+        return UnreadableError.exit_code
 
     def show(self, page: Page, report: VerifyReport) -> None:
-        page.table(_COLUMNS, report.filters, matters=lambda each: not each.is_verified)
+        page.table(_COLUMNS, report.filters, matters=lambda row: not row.is_verified)
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
-        page.say(
-            f"{report.file}: "
-            f"{_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}"
-        )
+        filters = _count_verified(verified, len(report.filters))
+        page.say(f"{report.file}: {filters}{list_gaps(report.locked_columns)}")
 
     def show_line(self, page: Page, report: VerifyReport) -> None:
         show_findings(page, report.findings)
@@ -107,8 +105,6 @@ class _VerifyView(View["VerifyReport"]):
 
 
 def _count_verified(verified: int, filters: int) -> str:
-    return (
-        f"{verified:,} of {format_count(filters, 'filter')} verified"
-        if filters
-        else "no filter to verify"
-    )
+    if not filters:
+        return "no filter to verify"
+    return f"{verified:,} of {format_count(filters, 'filter')} verified"

@@ -33,17 +33,22 @@ def describe(*, whole: bool) -> Iterator[str]:
     yield f"Python: {platform.python_version()} ({platform.python_implementation()})"
     yield f"platform: {platform.platform()}"
     yield from (f"{name}: {find_version(name)}" for name in _REQUIRED)
-    optional: list[tuple[str, str]] = []
-    with suppress(PackageNotFoundError):  # of a frozen program
-        optional = re.findall(
-            r'^([\w.-]+).*extra == "(\w+)"', "\n".join(requires("sbbf-tool") or ()), re.MULTILINE
-        )
-    for extra in dict.fromkeys(extra for _, extra in optional if extra not in _OF_DEVELOPERS):
-        yield (
-            f"extra {extra}: "
-            f"{', '.join(f'{name} {find_version(name)}' for name, of in optional if of == extra)}"
-        )
+    for extra, names in _find_extras().items():
+        if extra not in _OF_DEVELOPERS:
+            versions = ", ".join(f"{name} {find_version(name)}" for name in names)
+            yield f"extra {extra}: {versions}"
     yield f"Java: {_describe_java()}"
+
+
+def _find_extras() -> dict[str, list[str]]:
+    """Return the packages of each extra; empty for a frozen program."""
+    extras: dict[str, list[str]] = {}
+    with suppress(PackageNotFoundError):
+        for requirement in requires("sbbf-tool") or ():
+            match = re.match(r'([\w.-]+).*extra == "(\w+)"', requirement)
+            if match is not None:
+                extras.setdefault(match[2], []).append(match[1])
+    return extras
 
 
 def find_version(package: str) -> str:

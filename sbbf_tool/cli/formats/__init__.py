@@ -54,16 +54,14 @@ class StandardOutput:
                 "--report FILE"
             )
         sys.stdout.flush()
-        return cast(
-            BinaryIO,
-            PatientBinary(sys.stdout)
-            if isinstance(sys.stdout, PatientOutput)
-            else sys.stdout.buffer,
-        )
+        if isinstance(sys.stdout, PatientOutput):
+            return cast(BinaryIO, PatientBinary(sys.stdout))
+        return sys.stdout.buffer
 
 
 class _File:
-    encoding, is_terminal = "utf-8", False
+    encoding = "utf-8"
+    is_terminal = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -105,7 +103,8 @@ def _is_data(path: str) -> bool:
     try:
         with open(path, "rb") as stream:
             start = stream.read(4)
-            stream.seek(-min(_FOOTER_BYTES, os.fstat(stream.fileno()).st_size), os.SEEK_END)
+            size = os.fstat(stream.fileno()).st_size
+            stream.seek(-min(_FOOTER_BYTES, size), os.SEEK_END)
             end = stream.read(_FOOTER_BYTES)
     except OSError:
         return False
@@ -269,7 +268,9 @@ class Outputs(Frozen):
     @property
     def formats(self) -> set[str]:
         """The formats of all outputs."""
-        return {self.format, *([] if self.report is None else [self.report_format])}
+        if self.report is None:
+            return {self.format}
+        return {self.format, self.report_format}
 
     @contextmanager
     def open(self, view: View[Any]) -> Iterator[list[Output]]:
@@ -280,9 +281,8 @@ class Outputs(Frozen):
             if not terminal().quiet:
                 outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:
-                outputs.append(
-                    _output(self.report_format, view, stack.enter_context(open_file(self.report)))
-                )
+                target = stack.enter_context(open_file(self.report))
+                outputs.append(_output(self.report_format, view, target))
             yield outputs
 
     def print(
@@ -295,7 +295,9 @@ class Outputs(Frozen):
         """Print, and save, the only report of a command; `document` is its JSON document if it
         differs from that of any report."""
         view = View[Any]()
-        view.schema, view.row, view.show = schema, type(report), show  # type: ignore[assignment,method-assign]
+        view.schema = schema
+        view.row = type(report)
+        view.show = show  # type: ignore[assignment,method-assign]
         item = Item(schema, report, shown=report, own_document=document)
         with self.open(view) as outputs:
             for output in outputs:
@@ -307,7 +309,8 @@ TEXT = Outputs(TABLE, None, TABLE)
 
 
 def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
-    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, view, target))
+    output_class = load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")
+    return cast(Output, output_class(name, view, target))
 
 
 def output_options(
@@ -344,16 +347,11 @@ def _ensure_no_input(report: str) -> None:
     a list of values, or be data."""
     from sbbf_tool.storage.listing import ensure_unlisted
 
-    values = [
-        value for name, value in click.get_current_context().params.items() if name != "report_path"
-    ]
-    words = [
-        word
-        for value in values
-        for word in (value if isinstance(value, tuple) else (value,))
-        if isinstance(word, str)
-    ]
-    paths = [word.removeprefix("@") for word in words]
+    words: list[object] = []
+    for name, value in click.get_current_context().params.items():
+        if name != "report_path":
+            words += value if isinstance(value, tuple) else (value,)
+    paths = [word.removeprefix("@") for word in words if isinstance(word, str)]
     if not os.path.lexists(report):
         ensure_unlisted(report, paths, "report")
     if os.path.isfile(report) and any(

@@ -35,6 +35,15 @@ _MOST = {"error": 10, "warning": 10, "info": 9}
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
+_COUNTED_TAGS = {
+    "tests": "testcase",
+    "failures": "failure",
+    "errors": "error",
+    "skipped": "skipped",
+}
+"""The tag that each attribute of a suite counts."""
+
+
 class Suites:
     """One document about all files."""
 
@@ -56,27 +65,20 @@ class Suites:
         if report.locked_columns:
             case = SubElement(suite, "testcase", name="unlocked", classname=escape(report.file))
             SubElement(case, "skipped", message=escape(describe_locked(report.locked_columns)))
-        for name, tag in (
-            ("tests", "testcase"),
-            ("failures", "failure"),
-            ("errors", "error"),
-            ("skipped", "skipped"),
-        ):
+        for name, tag in _COUNTED_TAGS.items():
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
         indent(suite, level=1)
         if not self._has_suites:
             self._has_suites = True
-            self._target.write(
-                _to_xml(self._root, has_declaration=True).removesuffix(" />") + ">\n"
-            )
+            root = _to_xml(self._root, has_declaration=True)
+            self._target.write(f"{root.removesuffix(' />')}>\n")
         self._target.write(f"  {_to_xml(suite)}\n")
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        self._target.write(
-            f"</{self._root.tag}>\n"
-            if self._has_suites
-            else _to_xml(self._root, has_declaration=True) + "\n"
-        )
+        if self._has_suites:
+            self._target.write(f"</{self._root.tag}>\n")
+        else:
+            self._target.write(f"{_to_xml(self._root, has_declaration=True)}\n")
 
 
 def _to_xml(element: Element, *, has_declaration: bool = False) -> str:
@@ -91,9 +93,8 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     if outcome.outcome in ("not run", "known"):
         SubElement(case, "skipped", message=escape(outcome.reason or ""))
     elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
-        failure = SubElement(
-            case, "failure", message=escape(findings[0].message), type=outcome.severity
-        )
+        message = escape(findings[0].message)
+        failure = SubElement(case, "failure", message=message, type=outcome.severity)
         failure.text = _in_full(findings)
     elif findings:
         SubElement(case, "system-out").text = _in_full(findings)
@@ -113,7 +114,8 @@ class Annotations:
     """
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target, self._command = target, click.get_current_context().command_path
+        self._target = target
+        self._command = click.get_current_context().command_path
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
         self._rest: Counter[str] = Counter()
 
@@ -126,9 +128,8 @@ class Annotations:
         for place in report.unreadable:
             self._annotate("error", report.file, "unreadable", place)
         if report.locked_columns:
-            self._annotate(
-                "warning", report.file, "locked columns", describe_locked(report.locked_columns)
-            )
+            message = describe_locked(report.locked_columns)
+            self._annotate("warning", report.file, "locked columns", message)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         for lines in self._lines.values():
@@ -147,9 +148,8 @@ class Annotations:
             self._rest[severity] += 1
             return
         text = "%0A".join(map(_data, message))
-        lines.append(
-            f"::{_COMMANDS[severity]} file={_property(file)},title={_property(title)}::{text}\n"
-        )
+        properties = f"file={_property(file)},title={_property(title)}"
+        lines.append(f"::{_COMMANDS[severity]} {properties}::{text}\n")
 
 
 def _data(text: str) -> str:
@@ -174,7 +174,8 @@ class Sarif:
     """One document about all files."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target, self._rules = target, rules_of(view.schema)
+        self._target = target
+        self._rules = rules_of(view.schema)
         self._numbers = {rule.name: at for at, rule in enumerate(self._rules)}
         self._results: list[dict[str, Any]] = []
         self._notifications: list[dict[str, Any]] = []
@@ -186,17 +187,14 @@ class Sarif:
         if item.report is None:
             return
         report: CheckReport = item.report
-        self._results += [
-            _result(finding, self._numbers[finding.rule]) for finding in report.findings
-        ]
-        self._notifications += [
-            _notification("error", place, report.file) for place in report.unreadable
-        ]
-        self._is_complete &= not report.unreadable
+        for finding in report.findings:
+            self._results.append(_result(finding, self._numbers[finding.rule]))
+        for place in report.unreadable:
+            self._is_complete = False
+            self._notifications.append(_notification("error", place, report.file))
         if report.locked_columns:
-            self._notifications.append(
-                _notification("warning", describe_locked(report.locked_columns), report.file)
-            )
+            text = describe_locked(report.locked_columns)
+            self._notifications.append(_notification("warning", text, report.file))
         if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
             self._keep_worst()
 
@@ -243,54 +241,54 @@ def _find_site() -> str | None:
         entries = metadata("sbbf-tool").get_all("Project-URL") or []
     except PackageNotFoundError:
         return None
-    addresses = dict(entry.split(", ", 1) for entry in entries)
-    return addresses["Documentation"].rstrip("/") if "Documentation" in addresses else None
+    for entry in entries:
+        label, address = entry.split(", ", 1)
+        if label == "Documentation":
+            return str(address).rstrip("/")
+    return None
 
 
 def _descriptor(rule: AnyRule, site: str | None) -> dict[str, Any]:
     lines = [escape(line) for line in report_rule(rule).explanation]
-    return {
+    descriptor = {
         "id": rule.name,
         "shortDescription": {"text": rule.message},
         "fullDescription": {"text": rule.why},
         "help": {"text": "\n".join(lines), "markdown": "\n\n".join(map(_with_code, lines))},
-        **({"helpUri": f"{site}/reference/rules.html#{rule.name}"} if site else {}),
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {"tags": [rule.group]},
     }
+    if site:
+        descriptor["helpUri"] = f"{site}/reference/rules.html#{rule.name}"
+    descriptor["defaultConfiguration"] = {"level": _LEVELS[rule.severity]}
+    descriptor["properties"] = {"tags": [rule.group]}
+    return descriptor
 
 
 def _with_code(line: str) -> str:
     """Return a line in Markdown: a command or an example as code."""
     label, colon, text = line.partition(": ")
-    return (
-        f"**{label}:** `{text}`"
-        if colon and label in ("example", "fix") and "`" not in text
-        else line
-    )
+    is_code = label in ("example", "fix") and "`" not in text
+    return f"**{label}:** `{text}`" if colon and is_code else line
 
 
 def _result(finding: Finding, rule_number: int) -> dict[str, Any]:
-    numbers = [
-        evidence.row_group for evidence in finding.evidence if evidence.row_group is not None
+    names = [
+        f"{finding.column}[row group {evidence.row_group}]"
+        for evidence in finding.evidence
+        if evidence.row_group is not None
     ]
-    names = [f"{finding.column}[row group {number}]" for number in numbers] or [
-        finding.column or finding.file
-    ]
+    if not names:
+        names = [finding.column or finding.file]
+    location = {
+        # Code scanning does not show results without a line.
+        "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
+        "logicalLocations": [{"fullyQualifiedName": name, "kind": "member"} for name in names],
+    }
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_number,
         "level": _LEVELS[finding.severity],
         "message": {"text": "\n".join(in_full([finding]))},
-        "locations": [
-            {
-                # Code scanning does not show results without a line.
-                "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
-                "logicalLocations": [
-                    {"fullyQualifiedName": name, "kind": "member"} for name in names
-                ],
-            }
-        ],
+        "locations": [location],
         "partialFingerprints": {"ruleAndColumn/v1": f"{finding.rule}:{finding.column}"},
         "properties": {"fix": command_of(finding.fix) if finding.fix else None},
     }

@@ -26,17 +26,13 @@ class PageOutput:
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._view = view
-        to_screen = isinstance(target, StandardOutput)
-        self._page = page = (
-            MarkdownPage(target.write)
-            if name == "markdown"
-            else Page(None if to_screen else target.write)
-        )
-        is_whole = terminal().shows_all or (view.lists_answers and not page.is_terminal)
-        self._most_files = (
-            None if is_whole else _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
-        )
-        self._files = self._more_files = 0
+        self._page = _page_of(name, target)
+        self._most_files: int | None = _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
+        is_answer = view.lists_answers and not self._page.is_terminal
+        if is_answer or terminal().shows_all:
+            self._most_files = None
+        self._files = 0
+        self._more_files = 0
 
     def add(self, item: Item) -> None:
         if item.report is None:
@@ -44,15 +40,19 @@ class PageOutput:
         if self._view.is_single:
             self._view.show(self._page, item.shown)
             return
-        has_room = self._most_files is None or (
-            self._files < self._most_files and self._page.lines < 2 * self._most_files
-        )
-        page = self._page if has_room else Page(len)  # which only counts its lines
+        page = self._page
+        if not self._has_room():
+            page = Page(len)  # which only counts its lines
         lines = page.lines
         self._view.show_line(page, item.shown)
         if page.lines > lines:
             self._files += 1
             self._more_files += page is not self._page
+
+    def _has_room(self) -> bool:
+        """Return whether the lines about one more file are printed."""
+        most = self._most_files
+        return most is None or (self._files < most and self._page.lines < 2 * most)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:
@@ -60,6 +60,14 @@ class PageOutput:
         if not self._view.is_single:
             self._view.show_end(self._page, files)
         self._view.show_undo(self._page)
+
+
+def _page_of(name: str, target: OutputTarget) -> Page:
+    if name == "markdown":
+        return MarkdownPage(target.write)
+    if isinstance(target, StandardOutput):
+        return Page()
+    return Page(target.write)
 
 
 class Documents:
@@ -89,17 +97,22 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
         return
     start = "{"
     for name, value in document.items():
+        yield f"{start}{encodable_json(name, encoding)}: "
         if isinstance(value, LongList):
-            yield f"{start}{encodable_json(name, encoding)}: "
-            start = "["
-            for item in value:
-                yield f"{start}{encodable_json(item, encoding)}"
-                start = ", "
-            yield "[]" if start == "[" else "]"
+            yield from _parts_of_list(value, encoding)
         else:
-            yield f"{start}{encodable_json(name, encoding)}: {encodable_json(value, encoding)}"
+            yield encodable_json(value, encoding)
         start = ", "
     yield "}"
+
+
+def _parts_of_list(items: LongList, encoding: str) -> Iterator[str]:
+    yield "["
+    start = ""
+    for item in items:
+        yield f"{start}{encodable_json(item, encoding)}"
+        start = ", "
+    yield "]"
 
 
 class Names:
@@ -107,11 +120,9 @@ class Names:
     standard error, what they do not show."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view, self._target, self._end_of_name = (
-            view,
-            target,
-            b"\n" if name == NAMES else b"\0",
-        )
+        self._view = view
+        self._target = target
+        self._end_of_name = b"\n" if name == NAMES else b"\0"
 
     def add(self, item: Item) -> None:
         if item.report is None or item.report.is_absent:

@@ -4,7 +4,7 @@ Arrow schema."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from sbbf_tool.cli.formats import MARK, Item, OutputTarget, View
@@ -25,18 +25,21 @@ class Records:
     """The rows of each report or, for commands that change files, one row per file."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view, self._is_of_files = view, view.has_rows_of_files
-        (report,) = get_args(view.row) or (view.row,)
-        schema = schema_of(view.row) if view.has_rows_of_files else report.arrow_schema()
+        self._view = view
+        self._is_of_files = view.has_rows_of_files
+        if self._is_of_files:
+            schema = schema_of(view.row)
+        else:
+            (report,) = get_args(view.row) or (view.row,)
+            schema = report.arrow_schema()
         self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
 
     def add(self, item: Item) -> None:
         if self._is_of_files:
             self._writer.write(to_plain(item.row))
-        for row in (
-            _rows_of(item.report) if item.report is not None and not self._is_of_files else ()
-        ):
-            self._writer.write(row)
+        elif item.report is not None:
+            for row in _rows_of(item.report):
+                self._writer.write(row)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         self._writer.end()
@@ -46,11 +49,10 @@ class Records:
 
 def _rows_of(report: Any) -> Iterable[dict[str, Any]]:
     """Return the rows of a report, with fixes as commands."""
-    return (
-        map(to_plain, report.rows(write_command))
-        if isinstance(report, CheckReport)
-        else report.plain_rows()
-    )
+    if isinstance(report, CheckReport):
+        return map(to_plain, report.rows(write_command))
+    rows: Iterable[dict[str, Any]] = report.plain_rows()
+    return rows
 
 
 class _Text:
@@ -62,47 +64,50 @@ class _Text:
     """
 
     def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
-        self._escapes, self._columns = target.is_terminal, _flat_fields(schema)
+        self._escapes = target.is_terminal
+        columns = list(_flat_fields(schema))
+        self._paths = [path for _, path in columns]
         self._writer = csv.writer(target, lineterminator="\n")
-        self._writer.writerow([name for name, _ in self._columns])
+        self._writer.writerow([name for name, _ in columns])
 
     def write(self, row: dict[str, Any]) -> None:
-        fields = [_field(row, path) for _, path in self._columns]
-        self._writer.writerow(
-            [escape(field) if self._escapes or has_command(field) else field for field in fields]
-        )
+        fields = [_field(row, path) for path in self._paths]
+        for at, field in enumerate(fields):
+            if self._escapes or has_command(field):
+                fields[at] = escape(field)
+        self._writer.writerow(fields)
 
     def end(self) -> None:
         pass
 
 
-def _flat_fields(schema: pa.Schema) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the name and the path of each field, with the fields of structs in place of the
+def _flat_fields(schema: pa.Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name and the path of each field, with the fields of structs in place of the
     struct."""
     import pyarrow as pa
 
-    flat: list[tuple[str, tuple[str, ...]]] = []
     for field in schema:
         if pa.types.is_struct(field.type):
-            flat += [
-                (f"{field.name}.{name}", (field.name, *path))
-                for name, path in _flat_fields(pa.schema(list(field.type)))
-            ]
+            for name, path in _flat_fields(pa.schema(list(field.type))):
+                yield f"{field.name}.{name}", (field.name, *path)
         else:
-            flat.append((field.name, (field.name,)))
-    return flat
+            yield field.name, (field.name,)
 
 
-def _field(row: Any, path: tuple[str, ...]) -> str:
+def _field(row: dict[str, Any], path: tuple[str, ...]) -> str:
+    """Return the field at a path in a row, as text."""
+    value: Any = row
     for name in path:
-        row = None if row is None else row[name]
-    if row is None or row == []:
+        if value is None:
+            return ""
+        value = value[name]
+    if value is None or value == []:
         return ""
-    if isinstance(row, bool):
-        return "true" if row else "false"
-    if isinstance(row, list):
-        return to_json(row)
-    return repr(row) if isinstance(row, float) else str(row)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return to_json(value)
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 class _Binary:
@@ -129,7 +134,8 @@ class _Binary:
         import pyarrow as pa
 
         try:
-            self._writer.write_batch(pa.RecordBatch.from_pylist(self._waiting, schema=self._schema))
+            batch = pa.RecordBatch.from_pylist(self._waiting, schema=self._schema)
+            self._writer.write_batch(batch)
         except pa.ArrowException as error:
             raise WriteError(f"the rows cannot be written: {error}") from error
         self._waiting.clear()
