@@ -6,6 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
+from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -101,10 +102,11 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     view.commits = run.commits
     if run.commits is None:
         view.undo = files.undo(view.not_undone, is_partial=True)
-    names = tuple(
-        name for part in parts for declaration in part.declarations for name in declaration.columns
-    )
-    return report_files(run, work[parts[0]], view, names)
+    names: list[str] = []
+    for part in parts:
+        for declaration in part.declarations:
+            names += declaration.columns
+    return report_files(run, work[parts[0]], view, tuple(names))
 
 
 class _ApplyView(View["ApplyReport"]):
@@ -115,45 +117,47 @@ class _ApplyView(View["ApplyReport"]):
         "gives the bytes from before its first change"
     )
     sums = (
-        *(
-            *_KINDS.values(),
-            "limited",
-            "filters",
-            "removals",
-            "data_bytes",
-            "estimated_bytes",
-            "bytes_added",
-            "files_not_as_declared",
-        ),
+        *_KINDS.values(),
+        "limited",
+        "filters",
+        "removals",
+        "data_bytes",
+        "estimated_bytes",
+        "bytes_added",
+        "files_not_as_declared",
         "column_chunks_without_values",
     )
 
     def __init__(self, changes: bool, removes: bool, workers: int) -> None:
         super().__init__()
         self.done = "done" if changes else "not as declared"
-        self._changes, self._removes, self._workers = changes, removes, workers
+        self._changes = changes
+        self._removes = removes
+        self._workers = workers
         self._columns: dict[str, Counter[str]] = defaultdict(Counter)
         """What is shown of each column: its filters now, after the change if there was one."""
         self._seconds = 0.0
 
     def add(self, report: ApplyReport, row: Row[object]) -> int:
         for column in report.columns:
-            self.total.update(
-                {name: getattr(column, name) for name in (*_COUNTS, *_BYTES) if name in self.sums}
-            )
+            for name in (*_COUNTS, *_BYTES):
+                if name in self.sums:
+                    self.total[name] += getattr(column, name)
         for column in report.repeat().columns if self._changes else report.columns:
-            self._columns[column.column].update(
-                {name: getattr(column, name) for name in (*_COUNTS, *_BYTES)}
-            )
-        for word, filters in (("built", report.filters), ("removed", report.removals)):
-            for each in filters if self._changes else ():
-                self._columns[each.column][word] += 1
+            counts = self._columns[column.column]
+            for name in (*_COUNTS, *_BYTES):
+                counts[name] += getattr(column, name)
+        if self._changes:
+            for built in report.filters:
+                self._columns[built.column]["built"] += 1
+            for removed in report.removals:
+                self._columns[removed.column]["removed"] += 1
         self._seconds += report.estimated_seconds
         self.total.update(
-            filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes
-        )
-        self.total.update(column_chunks_without_values=report.without_values)
-        self.total.update(
+            filters=len(report.filters),
+            removals=len(report.removals),
+            data_bytes=report.data_bytes,
+            column_chunks_without_values=report.without_values,
             bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes,
             files_not_as_declared=not report.holds,
         )
@@ -167,30 +171,27 @@ class _ApplyView(View["ApplyReport"]):
         return max(codes)
 
     def show_line(self, page: Page, report: ApplyReport) -> None:
-        parts = [
-            text for column in report.columns if (text := _describe(column, removes=self._removes))
-        ]
-        if not parts:
+        texts = [_describe(column, removes=self._removes) for column in report.columns]
+        deviations = "; ".join(filter(None, texts))
+        if not deviations:
             return
-        change = ""
-        if self._changes:
-            parts_done = (("built", report.filters), ("removed", report.removals))
-            change = (
-                ": "
-                f"{' and '.join(f'{word} {len(each):,}' for word, each in parts_done if each) or 'unchanged'}, "
-                "before"
-            )
-        page.say(f"{report.output}{change}: {'; '.join(parts)}")
+        if not self._changes:
+            page.say(f"{report.output}: {deviations}")
+            return
+        changes = []
+        if report.filters:
+            changes.append(f"built {len(report.filters):,}")
+        if report.removals:
+            changes.append(f"removed {len(report.removals):,}")
+        change = " and ".join(changes) or "unchanged"
+        page.say(f"{report.output}: {change}, before: {deviations}")
 
     def show_end(self, page: Page, files: str) -> None:
         keys = (*_COUNTS, "built", "removed", *_BYTES)
-        page.table(
-            _COLUMNS,
-            [
-                (name, *(counts[key] or None for key in keys))
-                for name, counts in sorted(self._columns.items())
-            ],
-        )
+        rows = []
+        for name, counts in sorted(self._columns.items()):
+            rows.append((name, *(counts[key] or None for key in keys)))
+        page.table(_COLUMNS, rows)
         say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
             page.say(
@@ -198,20 +199,16 @@ class _ApplyView(View["ApplyReport"]):
                 "--remove-undeclared removes them"
             )
         if self._changes:
-            removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
-            page.say(
-                f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, "
-                f"{page.bytes(self.total['bytes_added'])}"
-            )
+            filters = f"{format_count(self.total['filters'], 'filter')} built"
+            if self.total["removals"]:
+                filters += f", {self.total['removals']:,} removed"
+            page.say(f"{files}; {filters}, {page.bytes(self.total['bytes_added'])}")
         elif self._seconds and not self.total["estimated_bytes"]:
-            page.say(
-                f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}"
-            )
+            removals = format_count(self.total["removals"], "filter")
+            page.say(f"{files}; --in-place removes {removals}")
         elif self._seconds:
-            added, data = (
-                page.bytes(self.total["bytes_added"]),
-                page.bytes(self.total["data_bytes"]),
-            )
+            added = page.bytes(self.total["bytes_added"])
+            data = page.bytes(self.total["data_bytes"])
             time = timedelta(seconds=ceil(self._seconds / self._workers))
             page.say(
                 f"{files}; --in-place adds at most {added}, filters and footers, from {data} of "
@@ -226,13 +223,15 @@ class _ApplyView(View["ApplyReport"]):
 
 def _describe(column: DeclaredColumn, *, removes: bool) -> str:
     """Describe how a column deviates from its declaration; empty if it does not."""
-    kinds = (
-        (word, getattr(column, name))
-        for word, name in _KINDS.items()
-        if name != "undeclared" or removes
-    )
-    counts = ", ".join(f"{count:,} {word}" for word, count in kinds if count)
-    return f"{column.column} {counts}{f' ({column.fact})' if column.fact else ''}" if counts else ""
+    counts = []
+    for word, name in _KINDS.items():
+        count = getattr(column, name)
+        if count and (removes or name != "undeclared"):
+            counts.append(f"{count:,} {word}")
+    if not counts:
+        return ""
+    text = f"{column.column} {', '.join(counts)}"
+    return f"{text} ({column.fact})" if column.fact else text
 
 
 class _DeclaredRun(Files):
@@ -254,22 +253,23 @@ class _DeclaredRun(Files):
         self.commits: Commits | None = None
         """The commits of all tables, if the command changes tables."""
         for part in self._work:
-            if (table := part.selection.table) is not None:
-                try:
-                    if not files.dry_run:
-                        table.ensure_changeable(conditional_put=CONDITIONAL_PUT in files.allow)
-                    change = files.begin_change(
-                        table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True
-                    )
-                except RefusedError as error:
-                    if len(work) > 1:
-                        error.hint = "; ".join(
-                            filter(None, (error.hint, "no other declared file was changed"))
-                        )
-                    raise
+            table = part.selection.table
+            if table is None:
+                continue
+            try:
                 if not files.dry_run:
-                    change.show_cost(part.selection, None, None)
-                part.table_change = change
+                    table.ensure_changeable(conditional_put=CONDITIONAL_PUT in files.allow)
+                change = files.begin_change(
+                    table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True
+                )
+            except RefusedError as error:
+                if len(work) > 1:
+                    hint = "no other declared file was changed"
+                    error.hint = f"{error.hint}; {hint}" if error.hint else hint
+                raise
+            if not files.dry_run:
+                change.show_cost(part.selection, None, None)
+            part.table_change = change
         changes = [part.table_change for part in self._work if part.table_change is not None]
         if changes and not files.dry_run:
             self.commits = changes[0].outcome(changes[1:])
@@ -280,17 +280,15 @@ class _DeclaredRun(Files):
 
     @property
     def roots(self) -> list[str]:
-        return [root for part in self._work for root in part.roots]
+        return list(chain.from_iterable(part.roots for part in self._work))
 
     def rows(self, work: Work[Any]) -> Generator[Row[Any], None, None]:
         """Yield the row of each file, from its own work."""
         for part, own in self._work.items():
             for row in part.rows(own):
-                self._unmatched = [
-                    (path, folder)
-                    for path, folder in self._unmatched
-                    if not matches_any((path,), folder, row.path)
-                ]
+                for path, folder in [*self._unmatched]:
+                    if matches_any((path,), folder, row.path):
+                        self._unmatched.remove((path, folder))
                 yield row
         for path, _ in self._unmatched:
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")

@@ -81,17 +81,21 @@ class ChangedFiles(Files):
         from sbbf_tool.file.page_limit import PageLimit
         from sbbf_tool.running.discover import folders_of
 
+        roots: tuple[str, ...] = ()
+        if self.output is not None:
+            # Files of a list keep the names that they have below the working folder.
+            roots = folders_of((".",) if self.is_listed else self.arguments)
         return Edit(
-            *(self.output, self.in_place, append, self.dry_run),
+            self.output,
+            self.in_place,
+            append,
+            self.dry_run,
             allow_table_files=TABLE_FILES in self.allow,
             keys=self.keys,
             limit=PageLimit(self.max_page_bytes, self.jobs),
             force=WEAK_FILTERS in self.allow,
             files_per_commit=self.files_per_commit,
-            # Files of a list keep the names that they have below the working folder.
-            roots=folders_of((".",) if self.is_listed else self.arguments)
-            if self.output is not None
-            else (),
+            roots=roots,
             conditional_put=CONDITIONAL_PUT in self.allow,
         )
 
@@ -108,9 +112,8 @@ class ChangedFiles(Files):
             if self.output is not None or not (self.in_place or self.dry_run):
                 raise UsageError("a table changes in one commit", hint="change it in place")
             return
-        ensure_one_way(
-            self.output, self.in_place, self.dry_run, () if self.is_listed else self.arguments
-        )
+        paths = () if self.is_listed else self.arguments
+        ensure_one_way(self.output, self.in_place, self.dry_run, paths)
         if self.output is None or self.output.endswith("/"):
             if self.output is not None and self.spark is not None:
                 raise click.UsageError(
@@ -135,13 +138,12 @@ class ChangedFiles(Files):
                 "files of all versions without a commit"
             )
             raise UsageError("a table changes in one commit", file=table.name, hint=hint)
-        on_cluster = self.spark is not None
         return table.begin(
             change,
             selection.where,
             self.edit(),
             may_lack_columns=may_lack_columns,
-            on_cluster=on_cluster,
+            on_cluster=self.spark is not None,
         )
 
     def undo(self, reason: str, *, is_partial: bool = False) -> Undo | None:
@@ -151,19 +153,18 @@ class ChangedFiles(Files):
         """
         if not self.in_place or self.dry_run:
             return None
-        options = [
-            *(["--as-files"] if self.as_files else []),
-            *(_ALLOW_TABLE_FILES if TABLE_FILES in self.allow else []),
-        ]
-        if not is_partial:
-            options += [] if self.files_from is None else ["--files-from", self.files_from]
-            options += [] if self.where is None else ["--where", self.where]
-        return Undo(
-            () if is_partial else self.arguments,
-            options,
-            reason,
-            None if self.keys is None else self.keys.path,
-        )
+        options: list[str] = []
+        if self.as_files:
+            options.append("--as-files")
+        if TABLE_FILES in self.allow:
+            options += _ALLOW_TABLE_FILES
+        if self.files_from is not None and not is_partial:
+            options += ["--files-from", self.files_from]
+        if self.where is not None and not is_partial:
+            options += ["--where", self.where]
+        paths = () if is_partial else self.arguments
+        keys = None if self.keys is None else self.keys.path
+        return Undo(paths, options, reason, keys)
 
     def report(
         self,
@@ -210,14 +211,10 @@ def over_changed_files(
     """Turn `function(files, ...)` into a command that changes files, with the options for files,
     for changes, and these."""
     allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
-    return over_files(
-        metavar,
-        *([_output_option] if has_output else []),
-        *_OPTIONS,
-        allow,
-        *options,
-        kind=ChangedFiles,
-    )
+    own_options = (*_OPTIONS, allow, *options)
+    if has_output:
+        own_options = (_output_option, *own_options)
+    return over_files(metavar, *own_options, kind=ChangedFiles)
 
 
 _LABEL = "undo: "
@@ -245,10 +242,9 @@ class Undo:
     def add(self, row: Row[Any]) -> None:
         """Add the row of a file, also of one that was skipped, refused or failed."""
         report: ChangeReport | None = row.report
-        has_parts = any(getattr(report, name, ()) for name in ("filters", "steps"))
-        is_whole = row.status in (OK, REFUSED) and report is not None and not report.dry_run
-        if report is not None and is_whole and (has_parts or report.old_bytes != report.new_bytes):
-            self._changed += [report.file] if len(self._changed) <= _MOST_PATHS else []
+        if report is not None and row.status in (OK, REFUSED) and _has_changes(report):
+            if len(self._changed) <= _MOST_PATHS:
+                self._changed.append(report.file)
             # What `repair` has repaired does not come back.
             self._are_first &= report.is_first_change and not hasattr(report, "steps")
             fix: Fix | None = getattr(report, "undo", None)
@@ -261,26 +257,27 @@ class Undo:
         if not self._changed:
             return
         fix = next(iter(self._fixes)) if len(self._fixes) == 1 else None
-        is_for_all = bool(self.paths or "--files-from" in self.options) and not (
-            self._rest[True] if fix else self._rest
-        )
-        ours = () if fix else ("--ours",)
-        if not fix and self._are_first:
-            fix = Fix("remove_filters", (), keys=self.keys)
-        if fix and is_for_all:
-            self._show_command(page, fix, self.paths, (*ours, *self.options))
+        has_paths = bool(self.paths) or "--files-from" in self.options
+        has_rest = self._rest[True] if fix else self._rest
+        options = list(self.options)
+        allow = [option for option in self.options if option in _ALLOW_TABLE_FILES]
+        if not fix:
+            options.insert(0, "--ours")
+            allow.insert(0, "--ours")
+            if self._are_first:
+                fix = Fix("remove_filters", (), keys=self.keys)
+        if fix and has_paths and not has_rest:
+            self._show_command(page, fix, self.paths, options)
         elif fix and len(self._changed) <= _MOST_PATHS:
             # With the PATHs of the command, filters that other files had before would be removed
             # too.
-            self._show_command(
-                page,
-                fix,
-                self._changed,
-                (*ours, *(each for each in self.options if each in _ALLOW_TABLE_FILES)),
+            self._show_command(page, fix, self._changed, allow)
+        elif None in self._fixes and self._are_first:
+            page.say(
+                f"{_LABEL}sbbf remove-filter --ours, on each changed file; --report saves them"
             )
         elif None in self._fixes:
-            each = "sbbf remove-filter --ours, on each changed file; --report saves them"
-            page.say(f"{_LABEL}{each if self._are_first else self.reason}")
+            page.say(f"{_LABEL}{self.reason}")
         else:
             page.say(
                 f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed "
@@ -290,10 +287,19 @@ class Undo:
     def _show_command(
         self, page: Page, fix: Fix, paths: Sequence[str], options: Sequence[str]
     ) -> None:
-        is_long = len(paths) > _MOST_PATHS
-        words = command_of(fix if is_long else replace(fix, files=tuple(paths)))
+        label = _LABEL
+        if len(paths) > _MOST_PATHS:
+            label += "with the same PATHs: "
+        else:
+            fix = replace(fix, files=tuple(paths))
+        program, verb, *arguments = command_of(fix)
         # PATHs may follow `--`.
-        page.command(
-            (*words[:2], *options, *words[2:]),
-            f"{_LABEL}with the same PATHs: " if is_long else _LABEL,
-        )
+        page.command((program, verb, *options, *arguments), label)
+
+
+def _has_changes(report: ChangeReport) -> bool:
+    """Return whether a file was changed."""
+    if report.dry_run:
+        return False
+    has_parts = any(getattr(report, name, ()) for name in ("filters", "steps"))
+    return has_parts or report.old_bytes != report.new_bytes

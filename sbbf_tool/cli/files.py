@@ -46,9 +46,10 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
     from sbbf_tool.file.keys import exposure_of, read_keys
 
     keys = read_keys(value)
-    warning = exposure_of(keys.path) if keys is not None and keys.path is not None else None
-    if warning is not None:
-        render.warn(warning)
+    if keys is not None and keys.path is not None:
+        warning = exposure_of(keys.path)
+        if warning is not None:
+            render.warn(warning)
     return keys
 
 
@@ -148,7 +149,10 @@ class Files:
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
         files = copy(self)
-        files.arguments, files.table_change, files.rest, files._selection = names, None, (), None
+        files.arguments = names
+        files.table_change = None
+        files.rest = ()
+        files._selection = None
         for known in ("_paths_of_catalog_table", "_piped_names", "index", "table", "file"):
             files.__dict__.pop(known, None)
         return files
@@ -168,12 +172,14 @@ class Files:
     def catalog_table(self) -> str | None:
         """The name of the table in Spark's catalog that the only PATH means, such as
         `spark:db.events`."""
-        path = next((each for each in self.arguments if each.startswith(_IN_CATALOG)), None)
+        path = next((path for path in self.arguments if path.startswith(_IN_CATALOG)), None)
         if path is None or self.is_listed:
             return None
-        if self.spark is None or len(self.arguments) > 1:
-            reason = "give --on spark too" if self.spark is None else "give it as the only PATH"
-            raise click.UsageError(f"{path} is a table in Spark's catalog: {reason}")
+        what_it_is = f"{path} is a table in Spark's catalog"
+        if self.spark is None:
+            raise click.UsageError(f"{what_it_is}: give --on spark too")
+        if len(self.arguments) > 1:
+            raise click.UsageError(f"{what_it_is}: give it as the only PATH")
         return path.removeprefix(_IN_CATALOG)
 
     @property
@@ -214,28 +220,26 @@ class Files:
         from sbbf_tool.extension import is_index
         from sbbf_tool.running.selection import find_index
 
-        if (
-            len(self.arguments) > 1
-            and (name := next(filter(is_index, self.arguments), None)) is not None
-        ):
-            raise click.UsageError(f"{name} is an index: give it as the only PATH")
-        index = (
-            find_index(self.arguments[0])
-            if len(self.arguments) == 1 and not self.is_listed
-            else None
-        )
-        if index is not None and not self.takes_index:
+        if len(self.arguments) > 1:
+            name = next(filter(is_index, self.arguments), None)
+            if name is not None:
+                raise click.UsageError(f"{name} is an index: give it as the only PATH")
+        if len(self.arguments) != 1 or self.is_listed:
+            return None
+        index = find_index(self.arguments[0])
+        if index is None:
+            return None
+        if not self.takes_index:
             raise RefusedError(
                 "an index is only read",
                 file=index.name,
                 hint="change the files themselves, and then update the index",
             )
-        if index is not None and self.as_files:
+        if self.as_files:
             raise click.UsageError(
                 "an index stands for the files or the table that it names: leave out --as-files"
             )
-        if index is not None:
-            render.warn_of_writers(index.name, "index", "the files that are opened")
+        render.warn_of_writers(index.name, "index", "the files that are opened")
         return index
 
     @property
@@ -255,31 +259,29 @@ class Files:
             return find_table(paths[0]) if len(paths) == 1 else None
         if self.is_listed or self.as_files:
             return None
-        if len(self._paths) > 1 and (name := next(filter(is_table, self._paths), None)) is not None:
+        if len(self._paths) == 1:
+            return find_table(self._paths[0])
+        name = next(filter(is_table, self._paths), None)
+        if name is not None:
             raise click.UsageError(
                 f"{name} is a table: give it as the only PATH; --as-files takes the files below it"
             )
-        return find_table(self._paths[0]) if len(self._paths) == 1 else None
+        return None
 
     @property
     def roots(self) -> list[str]:
         """The folders of tables, relative to which people read the names of their files, with a
         slash at the end."""
-        return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
+        table = self.selection.table
+        return [] if table is None else [f"{table.location}/"]
 
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be
         several files."""
-        if (
-            len(self.arguments) != 1
-            or self.is_listed
-            or self.where is not None
-            or self.catalog_table is not None
-            or self.index is not None
-        ):
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
-        if self.table is not None:
+        if self.catalog_table is not None or self.index is not None or self.table is not None:
             return None
         from sbbf_tool.storage.places import find_single_file
 
@@ -338,16 +340,16 @@ class Files:
         """Yield the row of each file, and show progress; see `Runner.run`."""
         with show_progress(has_bytes=work.reads_data, listing=self._listing(work)) as progress:
             runner = self.runner(progress)
-            run, self.rest = runner.run, runner.rest
+            self.rest = runner.rest
+            run = runner.run
             if self.state is not None:
                 from sbbf_tool.running.incremental import IncrementalRunner
 
                 run = IncrementalRunner(runner, self.state).run
-            yield from (
-                run(self.selection, work)
-                if self.table_change is None
-                else self.table_change.rows(run, work)
-            )
+            if self.table_change is None:
+                yield from run(self.selection, work)
+            else:
+                yield from self.table_change.rows(run, work)
 
     def combine(self, work: Work[Any]) -> Any:
         """Return the answer of a verb about all files together."""
@@ -358,8 +360,10 @@ class Files:
         listing costs requests."""
         from sbbf_tool.storage.places import is_url
 
-        others = self.state, self.file, self.spark, self.files_from, self.index
-        if any(each is not None for each in others) or any(map(is_url, self.arguments)):
+        has_state = self.state is not None
+        is_here = self.spark is None and not any(map(is_url, self.arguments))
+        are_many = self.file is None and self.files_from is None and self.index is None
+        if has_state or not is_here or not are_many:
             return None
         return lambda: self.selection.files(links=work.changes)
 
@@ -380,9 +384,8 @@ class Files:
         if spark_runner is None:
             from sbbf_tool.spark.runner import Spark
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(
-                Spark(*self.spark, progress)
-            )
+            spark_runner = context.with_resource(Spark(*self.spark, progress))
+            context.meta["sbbf.runner"] = spark_runner
         spark_runner.progress = progress
         return spark_runner
 
@@ -398,7 +401,9 @@ def over_files(
 
     The options that are fields of this `kind` of files are in `files`.
     """
-    names = {name for each in kind.__mro__ for name in vars(each).get("__annotations__", ())}
+    names: set[str] = set()
+    for each in kind.__mro__:
+        names.update(vars(each).get("__annotations__", ()))
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @output_options(formats)
@@ -407,9 +412,8 @@ def over_files(
             own = {name: given.pop(name) for name in names & given.keys()}
             return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
-        return add_options(
-            command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS)
-        )
+        arguments = click.argument("arguments", nargs=-1, metavar=metavar)
+        return add_options(command, (*options, arguments, *_OPTIONS))
 
     return decorate
 
@@ -417,9 +421,9 @@ def over_files(
 def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, str]] | None:
     """Return the master, None for the configured one, and the settings of Spark; None if this
     machine does the work."""
-    name, _, master = (runner or "local").partition(":")
-    if runner in (None, "local"):
+    if runner is None or runner == "local":
         return None
+    name, _, master = runner.partition(":")
     if name != "spark":
         raise click.UsageError(f"--on takes local, spark or spark:MASTER, not {runner}")
     if jobs is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,8 @@ def report_files(
     differences between the files are printed. A command that only reads stops when its output is
     closed.
     """
-    view.row, view.is_single = view.row or work.row, files.file is not None
+    view.row = view.row or work.row
+    view.is_single = files.file is not None
     view.has_rows_of_files = work.changes
     error: BaseException | None = None
     code = 0
@@ -76,11 +77,10 @@ def report_files(
             if not work.changes or view.is_single:
                 raise
             error = interrupt
-            if not loop.end_early(
-                interrupt.code
-                if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int)
-                else INTERRUPTED
-            ):
+            interrupt_code = INTERRUPTED
+            if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int):
+                interrupt_code = interrupt.code
+            if not loop.end_early(interrupt_code):
                 raise
         except SbbfError:
             loop.note_commits()
@@ -106,12 +106,17 @@ class _Loop:
         outputs: Sequence[Output],
         columns: tuple[str, ...],
     ) -> None:
-        self._files, self._work, self._view, self._outputs = files, work, view, outputs
+        self._files = files
+        self._work = work
+        self._view = view
+        self._outputs = outputs
         self._is_single = files.file is not None
         self._roots = () if self._is_single else tuple(map(redact, files.roots))
-        self._columns, self._codes = NamedColumns(columns), set[int]()
+        self._columns = NamedColumns(columns)
         self._has_columns = bool(columns)
-        self._counts, self._messages = Counter[str](), Counter[tuple[str, str]]()
+        self._codes = set[int]()
+        self._counts = Counter[str]()
+        self._messages = Counter[tuple[str, str]]()
         self._unchanged = 0
         """Number of files whose outcome the state has."""
         self._last_path: str | None = None
@@ -123,13 +128,14 @@ class _Loop:
     def add(self, row: Row[Any]) -> None:
         """Take a row, unless all rows so far have a usage error: if each file has one,
         `ensure_usable` raises the first."""
+        rows = [row]
         if self._held is not None:
             self._held.append(row)
-            if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(
-                self._held
-            ) <= _MOST_IN_MEMORY:
+            is_unusable = row.exit_code == UsageError.exit_code or lacks_columns(row)
+            if is_unusable and len(self._held) <= _MOST_IN_MEMORY:
                 return
-        rows, self._held = self._held or [row], None
+            rows = self._held
+            self._held = None
         for each in rows:
             with interrupts_later() if self._work.changes else nullcontext():
                 self._take(each)
@@ -137,11 +143,13 @@ class _Loop:
                 stop_if_unread(at_end=False)
 
     def ensure_usable(self) -> None:
-        if self._held and not (self._files.index is not None and self._files.index.excluded):
-            raise self._held[0].error or UsageError(
-                reason_of(self._held[0]), file=self._held[0].path
-            )
-        for row in self._held or ():
+        if not self._held:
+            return
+        index = self._files.index
+        if index is None or not index.excluded:
+            first = self._held[0]
+            raise first.error or UsageError(reason_of(first), file=first.path)
+        for row in self._held:
             self._take(row)
 
     def _take(self, raw_row: Row[Any]) -> None:
@@ -159,12 +167,11 @@ class _Loop:
         if self.error is None:
             before = Counter(view.total) if view.commits is not None else view.total
             code = self._report(shown)
-            self._codes.update({code} if row.reason != VANISHED else ())
+            if row.reason != VANISHED:
+                self._codes.add(code)
             if view.commits is not None:
-                view.commits.add(
-                    raw_row.path,
-                    {name: number - before[name] for name, number in view.total.items()},
-                )
+                sums = {name: number - before[name] for name, number in view.total.items()}
+                view.commits.add(raw_row.path, sums)
         item = Item(view.schema, row.report, row, shown=shown.report)
         for output in self._outputs:
             output.add(item)
@@ -173,27 +180,26 @@ class _Loop:
     def _outcome_of(self, row: Row[Any]) -> str:
         if row.reason in (LINK, *LEFT_OUT):
             return str(row.reason)
-        if row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
+        if row.status != SKIPPED:
+            return row.status
+        if (row.reason or "").startswith(NOT_APPLICABLE):
             return NOT_APPLICABLE
-        is_done = row.status == SKIPPED and (
-            self._files.table_change is None or _has_nothing_to_do(row)
-        )
-        return _NOTHING_TO_DO if is_done else row.status
+        is_done = self._files.table_change is None or _has_nothing_to_do(row)
+        return _NOTHING_TO_DO if is_done else SKIPPED
 
     def _report(self, row: Row[Any]) -> int:
         """Count a row, print its warnings and its error, and return its exit code."""
-        report, view, reason = row.report, self._view, row.reason or ""
+        report = row.report
+        view = self._view
+        reason = row.reason or ""
         if view.undo is not None:
             view.undo.add(row)
         # Other commands show the warnings of a report in their output.
-        for warning in getattr(report, "warnings", ()) if self._work.changes else ():
-            self._say(None if self._is_single else row.path, warning, "warning")
-        if (
-            view.commits is not None
-            and row.status == SKIPPED
-            and report is None
-            and not _has_nothing_to_do(row)
-        ):
+        if self._work.changes:
+            for warning in getattr(report, "warnings", ()):
+                self._say(None if self._is_single else row.path, warning, "warning")
+        is_skipped = row.status == SKIPPED and report is None and not _has_nothing_to_do(row)
+        if is_skipped and view.commits is not None:
             self._say(row.path, f"skipped: {reason}", "note")
         if reason in NOT_QUERIED or (reason == LINK and view.lists_answers):
             self._say(row.path, reason, "warning")
@@ -201,7 +207,9 @@ class _Loop:
             self._say(row.path, reason)
         elif row.status == FAILED:
             complain(f"sbbf: {row.path}: {reason}")
-        return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
+        if report is None:
+            return row.exit_code
+        return max(row.exit_code, view.add(report, row))
 
     def _say(self, path: str | None, message: str, kind: str = "error") -> None:
         """Print a message about a file, once for all files that have it, such as those of one
@@ -209,11 +217,9 @@ class _Loop:
         if terminal().quiet and kind != "error":
             return
         if (kind, message) not in self._messages:
-            complain(
-                "sbbf: "
-                f"{'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}",
-                kind=kind,
-            )
+            label = "warning: " if kind == "warning" else ""
+            place = "" if path is None else f"{path}: "
+            complain(f"sbbf: {label}{place}{message}", kind=kind)
         if kind != "warning" and terminal().shows_all:
             return
         if len(self._messages) < _MOST_IN_MEMORY or (kind, message) in self._messages:
@@ -221,12 +227,10 @@ class _Loop:
 
     def end(self) -> int:
         """End the outputs of a complete run; return the exit code of the command."""
-        view, codes, counts, index = (
-            self._view,
-            self._codes,
-            self._counts,
-            self._files.index,
-        )  # apply has no selection of its own
+        view = self._view
+        codes = self._codes
+        counts = self._counts
+        index = self._files.index  # apply has no selection of its own
         for reason in self._columns.unknown(0 if index is None else index.excluded):
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
@@ -243,8 +247,9 @@ class _Loop:
             view.commits.withdraw(view.total)
             counts.update({OK: -view.commits.vanished, _UNCOMMITTED: view.commits.vanished})
             codes.add(view.commits.exit_code)
-        for warning in self._files.state.warnings if self._files.state is not None else ():
-            render.warn(warning)
+        if self._files.state is not None:
+            for warning in self._files.state.warnings:
+                render.warn(warning)
         view.outcomes = counts
         code = view.answer(codes) if self.error is None else 0
         summary = None if self._is_single else self._summarize(code, has_sums=True)
@@ -254,53 +259,46 @@ class _Loop:
 
     def _summarize(self, code: int, *, has_sums: bool) -> dict[str, Any]:
         """Return the document that sums up the files."""
-        view, counts = (
-            self._view,
-            {name: self._counts[status] for status, name in _IN_SUMMARY.items()},
-        )
+        view = self._view
+        counts = {name: self._counts[status] for status, name in _IN_SUMMARY.items()}
         counts["refused"] += self._counts[_UNCOMMITTED]
-        counts["skipped"] += self._counts[_NOTHING_TO_DO] + sum(
-            self._counts[reason] for reason in LEFT_OUT
-        )
-        unchanged = (
-            {"unchanged": self._unchanged} if has_sums and self._files.state is not None else {}
-        )
-        columns = {"columns": self._columns.documents()} if has_sums and self._has_columns else {}
-        totals = {
-            **view.totals(),
-            **(view.commits.document() if has_sums and view.commits is not None else {}),
-        }
-        head = {
-            "command": view.schema,
-            "files": self._counts.total(),
-            **counts,
-            **unchanged,
-            "exit_code": code,
-        }
-        return render.document("summary", {**head, **columns, "totals": totals})
+        counts["skipped"] += self._counts[_NOTHING_TO_DO]
+        counts["skipped"] += sum(self._counts[reason] for reason in LEFT_OUT)
+        summary: dict[str, Any] = {"command": view.schema, "files": self._counts.total(), **counts}
+        if has_sums and self._files.state is not None:
+            summary["unchanged"] = self._unchanged
+        summary["exit_code"] = code
+        if has_sums and self._has_columns:
+            summary["columns"] = self._columns.documents()
+        totals = view.totals()
+        if has_sums and view.commits is not None:
+            totals = {**totals, **view.commits.document()}
+        summary["totals"] = totals
+        return render.document("summary", summary)
 
     def end_early(self, code: int) -> bool:
         """Report how far a run came that changes files; end its report file, which is what undoes
         its changes, or return False."""
         view = self._view
-        for row in self._files.rest if view.commits is None else ():
-            if row.path != self._last_path:
-                self._take(row)
-        progress = f"so far {self}" if self._counts.total() else "no file is done yet"
-        message = (
-            f"{progress}; files in work may be changed too, changed files stay, and "
-            "the same command continues"
-        )
-        if view.commits is not None:
+        if view.commits is None:
+            for row in self._files.rest:
+                if row.path != self._last_path:
+                    self._take(row)
+            progress = f"so far {self}" if self._counts.total() else "no file is done yet"
             message = (
-                "copies that no commit contains are deleted unless a commit was under "
-                "way; the same command continues"
+                f"{progress}; files in work may be changed too, changed files stay, and the same "
+                "command continues"
             )
-            late = (
-                "workers of Spark that end later may leave copies: after five minutes, "
-                "delete them with sbbf repair --abandoned 5m"
+        else:
+            message = (
+                "copies that no commit contains are deleted unless a commit was under way; the "
+                "same command continues"
             )
-            message += f"; {late}" if view.commits.may_leave_copies else ""
+            if view.commits.may_leave_copies:
+                message += (
+                    "; workers of Spark that end later may leave copies: after five minutes, "
+                    "delete them with sbbf repair --abandoned 5m"
+                )
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()
         if self._files.outputs.report is None or view.commits is not None:
@@ -315,8 +313,9 @@ class _Loop:
 
     def note_commits(self) -> None:
         """Print the commits that were made before an error, which ends the command."""
-        for line in self._view.commits.lines() if self._view.commits is not None else ():
-            render.note(f"sbbf: {line}")
+        if self._view.commits is not None:
+            for line in self._view.commits.lines():
+                render.note(f"sbbf: {line}")
 
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
@@ -328,32 +327,29 @@ class _Loop:
             for status in statuses
             if counts[status]
         ]
-        shares += [f"{format_count(counts[LINK], 'link')} skipped"] if counts[LINK] else []
+        if counts[LINK]:
+            shares.append(f"{format_count(counts[LINK], 'link')} skipped")
         shares += [
             f"{counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if counts[reason]
         ]
-        shares += (
-            [f"{self._unchanged:,} of them unchanged and not opened"]
-            if self._unchanged and self._files.state is not None
-            else []
-        )
+        if self._unchanged and self._files.state is not None:
+            shares.append(f"{self._unchanged:,} of them unchanged and not opened")
         return f"{format_count(counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
 
 def _has_nothing_to_do(row: Row[Any]) -> bool:
     """Return whether that is why the file is skipped: files of a table are skipped for more
     reasons."""
-    return (
-        row.reason == HAS_EVERY_FILTER
-        or row.report is not None
-        or isinstance(row.error, NothingToDoError)
-    )
+    if row.reason == HAS_EVERY_FILTER or row.report is not None:
+        return True
+    return isinstance(row.error, NothingToDoError)
 
 
 def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
     """Return the row without the secrets in its path, and with its report as the view prepares
     it."""
-    report, path = row.report, redact(row.path)
+    report = row.report
+    path = redact(row.path)
     prepared_report = None if report is None else view.prepare(report)
     # Most rows stay as they are, and a copy of each would take a tenth of the time of a run over
     # small files.
@@ -367,14 +363,11 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     root = next(filter(row.path.startswith, roots), "")
     report: Any = row.report
     if report is not None:
-        report = replace(
-            report,
-            **{
-                name: getattr(report, name).removeprefix(root)
-                for name in ("file", "output")
-                if hasattr(report, name)
-            },
-        )
+        names = {}
+        for name in ("file", "output"):
+            if hasattr(report, name):
+                names[name] = getattr(report, name).removeprefix(root)
+        report = replace(report, **names)
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
@@ -386,11 +379,11 @@ def interrupts_later() -> Iterator[None]:
         yield
         return
     received: list[tuple[int, Any]] = []
-    handlers = {
-        number: handler
-        for number in signal.valid_signals()
-        if callable(handler := signal.getsignal(number))
-    }
+    handlers: dict[signal.Signals, Callable[[int, Any], Any]] = {}
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if callable(handler):
+            handlers[number] = handler
     for number in handlers:
         signal.signal(number, lambda *number_and_frame: received.append(number_and_frame))
     try:
