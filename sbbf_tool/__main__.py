@@ -40,7 +40,8 @@ def main() -> None:
         code = INTERRUPTED
     except BaseException as error:
         code = _report(error)
-    gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
+    # Python would look for garbage once more, which takes a twelfth of the time of a short command.
+    gc.freeze()
     sys.exit(code)
 
 
@@ -61,9 +62,8 @@ def _open_missing_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(
-                os.open(os.devnull, mode), True
-            )  # it gets the lowest free number, which is this one
+            # It gets the lowest free number, which is this one.
+            os.set_inheritable(os.open(os.devnull, mode), True)
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
 

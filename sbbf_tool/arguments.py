@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
@@ -23,9 +24,9 @@ def as_iterable(values: Any) -> Iterable[Any]:
 
     An open file, which iterates over its lines, is a single value too.
     """
-    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(
-        values, "seek"
-    ):
+    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike):
+        return (values,)
+    if hasattr(values, "seek"):
         return (values,)
     try:
         iter(values)
@@ -47,29 +48,31 @@ def as_values(values: Any) -> list[Any]:
     no nanoseconds) or pandas.
     """
     package = type(values).__module__.partition(".")[0]
+    is_arrow = package == "pyarrow"
     if package == "polars" and hasattr(values, "to_arrow"):
-        values, package = values.to_arrow(), "pyarrow"
+        values = values.to_arrow()
+        is_arrow = True
     elif package == "pandas" and hasattr(getattr(values, "dtype", None), "pyarrow_dtype"):
         import pyarrow as pa
 
-        values, package = pa.array(getattr(values, "array", values)), "pyarrow"
-    if package == "pyarrow" and hasattr(values, "chunks"):
-        return [value for chunk in values.chunks for value in _from_arrow(chunk)]
-    if package == "pyarrow" and hasattr(values, "buffers"):
+        values = pa.array(getattr(values, "array", values))
+        is_arrow = True
+    if is_arrow and hasattr(values, "chunks"):
+        return list(chain.from_iterable(map(_from_arrow, values.chunks)))
+    if is_arrow and hasattr(values, "buffers"):
         return _from_arrow(values)
-    is_column = (
-        package == "pandas"
-        and hasattr(values, "isna")
-        and getattr(values, "ndim", 1) == 1
-        and getattr(values, "nlevels", 1) == 1
-    )
-    if is_column and values.dtype.kind != "f":
+    if package == "pandas" and _is_column(values) and values.dtype.kind != "f":
         # Text that is missing is a NaN there.
-        return [
-            None if is_null else as_value(value)
-            for value, is_null in zip(values, values.isna(), strict=True)
-        ]
+        pairs = zip(values, values.isna(), strict=True)
+        return [None if is_null else as_value(value) for value, is_null in pairs]
     return [value if type(value) in _BUILT_IN else as_value(value) for value in as_iterable(values)]
+
+
+def _is_column(values: Any) -> bool:
+    """Return whether an object of pandas is a column, and no table or hierarchy."""
+    if not hasattr(values, "isna"):
+        return False
+    return getattr(values, "ndim", 1) == 1 and getattr(values, "nlevels", 1) == 1
 
 
 def as_value(value: Any) -> Any:
@@ -102,14 +105,15 @@ def _from_arrow(array: pa.Array) -> list[Any]:
     if pa.types.is_duration(kind):
         import numpy as np
 
-        return [
-            None if number is None else np.timedelta64(number, kind.unit)
-            for number in array.cast(pa.int64()).to_pylist()
-        ]
+        numbers = array.cast(pa.int64()).to_pylist()
+        return [None if number is None else np.timedelta64(number, kind.unit) for number in numbers]
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return list(array)
-    # Python's own times have no nanoseconds, and stop at the year 9999.
-    return (array.cast(pa.string()) if pa.types.is_temporal(kind) else array).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_temporal(kind):
+        # Python's own times have no nanoseconds, and stop at the year 9999.
+        array = array.cast(pa.string())
+    values: list[Any] = array.to_pylist()
+    return values
 
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:

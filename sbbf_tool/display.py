@@ -96,11 +96,9 @@ def redact(name: str | os.PathLike[str]) -> str:
     if scheme == "file":
         # Paths may have any character; only the part between two and three slashes is no path.
         user, at, _ = rest.partition("/")[0].rpartition("@")
-        return (
-            f"{start}{HIDDEN}@{rest[len(user) + 1 :]}"
-            if at and start.endswith("://") and not start.endswith(":///")
-            else text
-        )
+        if at and start.endswith("://") and not start.endswith(":///"):
+            return f"{start}{HIDDEN}@{rest[len(user) + 1 :]}"
+        return text
     is_store = scheme in _KEYS_ARE_LITERAL
     if re.match(_PASSWORD, rest):
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}" if "@" in rest else HIDDEN
@@ -108,13 +106,16 @@ def redact(name: str | os.PathLike[str]) -> str:
         host = re.match(r"[^/?#]*", rest)
         assert host is not None
         user, at, _ = host[0].rpartition("@")
-        rest = f"{HIDDEN}@{rest[len(user) + 1 :]}" if at else rest
+        if at:
+            rest = f"{HIDDEN}@{rest[len(user) + 1 :]}"
     if scheme == "sc":
         # The parameters of a Spark Connect server may hold a token.
         rest, sign, _ = rest.partition(";")
-        return f"{start}{rest}{sign and f';{HIDDEN}'}"
+        return f"{start}{rest};{HIDDEN}" if sign else f"{start}{rest}"
     query = re.search(_QUERY_OF_KEY if is_store else _QUERY, rest)
-    return f"{start}{rest}" if query is None else f"{start}{rest[: query.end()]}?{HIDDEN}"
+    if query is None:
+        return f"{start}{rest}"
+    return f"{start}{rest[: query.end()]}?{HIDDEN}"
 
 
 def _redact_catalog(text: str) -> str:
@@ -123,8 +124,11 @@ def _redact_catalog(text: str) -> str:
     prefix = "ducklake:postgres:"
     if not text.startswith(prefix):
         return text
-    match = re.fullmatch(_LAST_TABLE, text.removeprefix(prefix))
-    place, table = match.groups() if match else (text.removeprefix(prefix), "")
+    place = text.removeprefix(prefix)
+    table = ""
+    match = re.fullmatch(_LAST_TABLE, place)
+    if match is not None:
+        place, table = match.groups()
     return prefix + re.sub(_PASSWORD_WORD, rf"\1{HIDDEN}", redact(place)) + table
 
 
@@ -132,7 +136,9 @@ def redact_text(text: str) -> str:
     """Redact the secrets in the URLs within `text`."""
     if "ducklake:postgres:" in text:
         text = re.sub(_PASSWORD_WORD, rf"\1{HIDDEN}", text)
-    return re.sub(_URL_IN_TEXT, _redact_match, text) if ":/" in text else text
+    if ":/" in text:
+        text = re.sub(_URL_IN_TEXT, _redact_match, text)
+    return text
 
 
 def redact_answer(text: str) -> str:
@@ -161,14 +167,17 @@ def escape(text: str) -> str:
     if "#" in text:
         text = re.sub(_COMMAND, r"\\x23", text)
     match = re.match(_COMMAND_AT_START, text)
-    return text if match is None else f"{match[1]}\\x3a{text[match.end() :]}"
+    if match is not None:
+        text = f"{match[1]}\\x3a{text[match.end() :]}"
+    return text
 
 
 def has_command(text: str) -> bool:
     """Return whether a CI runner would take a line of the text for a command."""
-    return any(
-        re.search(_COMMAND, line) or re.match(_COMMAND_AT_START, line) for line in text.splitlines()
-    )
+    for line in text.splitlines():
+        if re.search(_COMMAND, line) or re.match(_COMMAND_AT_START, line):
+            return True
+    return False
 
 
 def quote_word(text: str) -> str:
@@ -178,23 +187,15 @@ def quote_word(text: str) -> str:
 
     if escape(text) == text:
         return shlex.quote(text)
-    codes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "#": "\\043"}
-    return (
-        "$'"
-        + "".join(
-            codes.get(character) or (character if character.isprintable() else _octal(character))
-            for character in text
-        )
-        + "'"
-    )
+    codes = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "#": "\\043"})
+    quoted = _replace_unprintable(text.translate(codes), _octal)
+    return f"$'{quoted}'"
 
 
 def _octal(character: str) -> str:
     is_byte = "\udc80" <= character <= "\udcff"
-    return "".join(
-        f"\\{byte:03o}"
-        for byte in character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
-    )
+    data = character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
+    return "".join(f"\\{byte:03o}" for byte in data)
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
@@ -202,12 +203,15 @@ def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = Fals
     terminal or a CI runner."""
     import json
 
+    def code(character: str) -> str:
+        return character if character == "\n" else json.dumps(character)[1:-1]
+
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     if not text.isprintable():
-        text = _replace_unprintable(
-            text, lambda character: character if character == "\n" else json.dumps(character)[1:-1]
-        )
-    return re.sub(_COMMAND, r"\\u0023", text) if "#" in text else text
+        text = _replace_unprintable(text, code)
+    if "#" in text:
+        text = re.sub(_COMMAND, r"\\u0023", text)
+    return text
 
 
 def _replace_unprintable(text: str, code: Callable[[str], str]) -> str:

@@ -1,21 +1,29 @@
 """All errors of `sbbf`, in one tree.
 
-    SbbfError                      exit
-    |-- UsageError                  2    the request is wrong: no such column, a value that the column cannot hold
-    |   `-- NoColumnError                the file has no column with this name
-    |       `-- NotApplicableError       one of many files has none of the columns; the run skips it
-    |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
-    |   |-- MissingError                 there is no such file or object
-    |   |-- ArchivedError                the object is in an archive; a change of it in place is refused (RefusedError)
-    |   |-- NotParquetError              the file is empty, or is not Parquet
-    |   `-- AuthenticationError     3    encrypted bytes or their place differ from what their writer wrote, or the key is wrong
-    |-- RefusedError                4    possible but unsafe as requested; the message says how to make it safe
-    |   |-- LockedError                  a key is missing
-    |   |-- NothingToDoError             the file has nothing to change, such as no filter to remove
-    |   |-- OversizedPageError           a page states more uncompressed bytes than may be decompressed
-    |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
-    |-- WriteError                  5    a write failed (disk full, input/output error); the old file stays intact
-    |   `-- UncertainWriteError     5    a request to write was sent, and it is unknown whether it succeeded
+    SbbfError                   exit
+    |-- UsageError                2  the request is wrong: no such column, a value that the
+    |   |                            column cannot hold
+    |   `-- NoColumnError            the file has no column with this name
+    |       `-- NotApplicableError   one of many files has none of the columns; the run skips it
+    |-- UnreadableError           3  the input is wrong: missing, not Parquet, bytes that
+    |   |                            contradict the format
+    |   |-- MissingError             there is no such file or object
+    |   |-- ArchivedError            the object is in an archive; a change of it in place is
+    |   |                            refused (RefusedError)
+    |   |-- NotParquetError          the file is empty, or is not Parquet
+    |   `-- AuthenticationError   3  encrypted bytes or their place differ from what their writer
+    |                                wrote, or the key is wrong
+    |-- RefusedError              4  possible but unsafe as requested; the message says how to make
+    |   |                            it safe
+    |   |-- LockedError              a key is missing
+    |   |-- NothingToDoError         the file has nothing to change, such as no filter to remove
+    |   |-- OversizedPageError       a page states more uncompressed bytes than may be decompressed
+    |   `-- ChangedError             another process is changing the file, or has changed it since
+    |                                it was opened
+    `-- WriteError                5  a write failed (disk full, input/output error); the old file
+        |                            stays intact
+        `-- UncertainWriteError   5  a request to write was sent, and it is unknown whether it
+                                     succeeded
 
 An error is one line: file, place, what is wrong, what to do. `place` is the column, row group or
 byte offset that locates the problem most exactly. Any error outside this tree that reaches a user
@@ -192,18 +200,17 @@ def describe_unexpected(error: BaseException) -> str:
     a defect of this package. `exit_code_of` returns its exit code."""
     if is_lack_of_memory(error):
         return "there is not enough memory for this file; give the process more"
-    if extension := missing_extension(error):
+    extension = missing_extension(error)
+    if extension:
         return (
             f"the extension {extension} of sbbf-tool is needed for this, and not "
             "installed; install sbbf-tool again"
         )
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
         package = error.name.partition(".")[0]
-        problem = (
-            "is not installed"
-            if error.name == package and isinstance(error, ModuleNotFoundError)
-            else "cannot be imported"
-        )
+        problem = "cannot be imported"
+        if error.name == package and isinstance(error, ModuleNotFoundError):
+            problem = "is not installed"
         return (
             f"the Python package {package} {problem} ({_one_line(error)}); install "
             "sbbf-tool and its dependencies again"
@@ -231,8 +238,11 @@ def exit_code_of(error: BaseException) -> int:
 def missing_extension(error: BaseException) -> str | None:
     """Return the extension of this package that is needed and not installed, which is an error of
     usage (exit 2); None for other errors."""
-    name = (isinstance(error, ModuleNotFoundError) and error.name) or ""
-    return name.split(".")[2] if name.startswith("sbbf_tool.extensions.") else None
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    if not error.name.startswith("sbbf_tool.extensions."):
+        return None
+    return error.name.split(".")[2]
 
 
 def _one_line(error: BaseException) -> str:

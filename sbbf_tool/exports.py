@@ -20,15 +20,10 @@ def exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[st
         import re  # not at the top: the command line uses no public name, and should not load `re`
 
         # The loader reads the stub, since the package may be in a zip.
-        stub = module.__loader__.get_data(
-            os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
-        ).decode()
-        return {
-            name: home
-            for home, name in re.findall(
-                r"^from (\S+) import (?:\(\s*)?(\w+) as \2\b", stub, re.MULTILINE
-            )
-        }
+        path = os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
+        stub = module.__loader__.get_data(path).decode()
+        imports = re.findall(r"^from (\S+) import (?:\(\s*)?(\w+) as \2\b", stub, re.MULTILINE)
+        return {name: home for home, name in imports}
 
     def find(name: str) -> object:
         if name == "__all__":

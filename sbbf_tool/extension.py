@@ -6,18 +6,30 @@ Those in `sbbf_tool/extensions` are found by their folders, others by entry poin
 package, holds names of modules, which are imported when they are used.
 
     EXTENSION = Extension(
-        commands={"hudi": ("sbbf_hudi.command", "Look into Hudi's indexes.")},     sbbf hudi; the module has a click command `command`
-        documents={"hudi": "sbbf_hudi.report:HudiReport"},                         the class of sbbf.hudi, for sbbf schema
-        rules={"hudi-check": "sbbf_hudi.rules:RULES"},                             the rules of a document, for sbbf rule
-        options={"explain": "sbbf_hudi.command:options"},                          options of a command of the core, see below
-        fixes={"rebuild_hudi": ("hudi", "rebuild")},                               the command of a fix's function
-        writers={"hudi": "sbbf_hudi.writer:HUDI"},                                 the settings of a writer, for sbbf advise --writer
-        figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
-        views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
-        corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers
-        topics={"hudi": "sbbf_hudi.topic:TEXT"},                                   a text of one screen, for sbbf help
-        tables="sbbf_hudi.table",                                                  a kind of paths, see running/table.py
-        indexes={".hudx": "sbbf_hudi.index:open_index"},                           paths with this ending, see running/selection.py
+        # sbbf hudi; the module has a click command `command`
+        commands={"hudi": ("sbbf_hudi.command", "Look into Hudi's indexes.")},
+        # the class of sbbf.hudi, for sbbf schema
+        documents={"hudi": "sbbf_hudi.report:HudiReport"},
+        # the rules of a document, for sbbf rule
+        rules={"hudi-check": "sbbf_hudi.rules:RULES"},
+        # options of a command of the core, see below
+        options={"explain": "sbbf_hudi.command:options"},
+        # the command of a fix's function
+        fixes={"rebuild_hudi": ("hudi", "rebuild")},
+        # the settings of a writer, for sbbf advise --writer
+        writers={"hudi": "sbbf_hudi.writer:HUDI"},
+        # pictures of a report in notebooks
+        figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},
+        # rows of spark.read.format("sbbf") with this option
+        views={"hudi": "sbbf_hudi.view:make_view"},
+        # files of the corpus for readers
+        corpus={"hudi": "sbbf_hudi.corpus:make"},
+        # a text of one screen, for sbbf help
+        topics={"hudi": "sbbf_hudi.topic:TEXT"},
+        # a kind of paths, see running/table.py
+        tables="sbbf_hudi.table",
+        # paths with this ending, see running/selection.py
+        indexes={".hudx": "sbbf_hudi.index:open_index"},
     )
 
 `options` names a function that returns click options; only commands that say so in the core's list
@@ -64,8 +76,9 @@ def extensions() -> tuple[Extension, ...]:
     """Return all extensions that are installed, our own first, by name."""
     from pkgutil import iter_modules
 
-    own = sorted(module.name for path in _folders() for module in iter_modules([path], f"{GROUP}."))
-    return (*(getattr(import_module(name), "EXTENSION", Extension()) for name in own), *_others())
+    names = sorted(module.name for module in iter_modules(_folders(), f"{GROUP}."))
+    own = [getattr(import_module(name), "EXTENSION", Extension()) for name in names]
+    return (*own, *_others())
 
 
 def _others() -> Iterator[Extension]:
@@ -79,15 +92,17 @@ def _others() -> Iterator[Extension]:
 
 
 def _has_entry_points(folder: str) -> bool:
-    with suppress(OSError):
-        for name in os.listdir(folder or "."):
-            if name.endswith((".dist-info", ".egg-info")):
-                with (
-                    suppress(OSError),
-                    open(os.path.join(folder, name, "entry_points.txt"), "rb") as file,
-                ):
-                    if GROUP.encode() in file.read():
-                        return True
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return False
+    for name in names:
+        if not name.endswith((".dist-info", ".egg-info")):
+            continue
+        path = os.path.join(folder, name, "entry_points.txt")
+        with suppress(OSError), open(path, "rb") as file:
+            if GROUP.encode() in file.read():
+                return True
     return False
 
 
@@ -98,11 +113,10 @@ def _folders() -> list[str]:
 def named(kind: str) -> dict[str, Any]:
     """Return what all extensions bring of this kind, by name: `commands`, `documents`, `rules` and
     so on."""
-    return {
-        name: value
-        for extension in extensions()
-        for name, value in getattr(extension, kind).items()
-    }
+    values: dict[str, Any] = {}
+    for extension in extensions():
+        values.update(getattr(extension, kind))
+    return values
 
 
 def load(name: str) -> Any:
@@ -113,20 +127,16 @@ def load(name: str) -> Any:
 
 def load_each(kind: str, name: str) -> Iterator[Any]:
     """Yield what the extensions bring of this kind under a name."""
-    return (
-        load(getattr(extension, kind)[name])
-        for extension in extensions()
-        if name in getattr(extension, kind)
-    )
+    for extension in extensions():
+        targets = getattr(extension, kind)
+        if name in targets:
+            yield load(targets[name])
 
 
 def table_kinds() -> list[Any]:
     """Return the modules of the kinds of tables."""
-    return [
-        import_module(extension.tables)
-        for extension in extensions()
-        if extension.tables is not None
-    ]
+    names = [extension.tables for extension in extensions()]
+    return [import_module(name) for name in names if name is not None]
 
 
 def is_index(name: str) -> bool:

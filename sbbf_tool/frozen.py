@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     import dataclasses
@@ -83,17 +83,19 @@ def _make_dataclass(kind: type[Frozen]) -> Any:
     import dataclasses
 
     fields = []
-    for name, each in kind._fields.items():
-        options: dict[str, Any] = {} if each.default is ... else {"default": each.default}
-        if each.factory is not None:
-            options = {"default_factory": each.factory}
-        options |= {
-            "compare": each.compare,
-            "repr": each.repr,
-            "kw_only": each.kw_only,
-            "metadata": {"local": each.local},
+    hints = kind._hints()
+    for name, field in kind._fields.items():
+        options: dict[str, Any] = {
+            "compare": field.compare,
+            "repr": field.repr,
+            "kw_only": field.kw_only,
+            "metadata": {"local": field.local},
         }
-        fields.append((name, kind._hints()[name], dataclasses.field(**options)))
+        if field.factory is not None:
+            options["default_factory"] = field.factory
+        elif field.default is not ...:
+            options["default"] = field.default
+        fields.append((name, hints[name], dataclasses.field(**options)))
     checks = kind._converts or kind.ensure_valid is not Frozen.ensure_valid
     namespace = {"__post_init__": Frozen.__post_init__} if checks else {}
     return dataclasses.make_dataclass(
@@ -145,7 +147,8 @@ class Frozen:
         )
         cls.__match_args__ = tuple(name for name, field in fields.items() if not field.kw_only)  # type: ignore[misc]
         cls._num_positional = len(fields) if len(cls.__match_args__) == len(fields) else -1
-        if compared := [name for name, field in fields.items() if field.compare]:
+        compared = [name for name, field in fields.items() if field.compare]
+        if compared:
             cls._key = attrgetter(*compared)
         cls._made = count(1)
         cls.__init__ = Frozen.__init__  # type: ignore[method-assign]
@@ -170,24 +173,22 @@ class Frozen:
         names = self.__match_args__
         positional = dict(zip(names, values, strict=False))
         given = {**self._defaults, **positional, **named}
-        if (
-            given.keys() == self._fields.keys()
-            and len(values) <= len(names)
-            and positional.keys().isdisjoint(named)
-        ):
+        is_valid = len(values) <= len(names) and positional.keys().isdisjoint(named)
+        if is_valid and given.keys() == self._fields.keys():
             return tuple(map(given.__getitem__, self._fields))
         kind = type(self).__name__
         if len(values) > len(names):
             raise TypeError(f"{kind} takes {len(names)} arguments, not {len(values)}")
-        if wrong := [name for name in named if name in positional or name not in self._fields]:
-            raise TypeError(f"{kind} takes no argument {wrong[0]!r}, or takes it once")
+        for name in named:
+            if name in positional or name not in self._fields:
+                raise TypeError(f"{kind} takes no argument {name!r}, or takes it once")
         for name, field in self._fields.items():
-            if name not in given and field.factory is None:
+            if name in given:
+                continue
+            if field.factory is None:
                 raise TypeError(f"{kind} needs {name}")
-        return tuple(
-            given[name] if name in given else cast(Any, field.factory)()
-            for name, field in self._fields.items()
-        )
+            given[name] = field.factory()
+        return tuple(map(given.__getitem__, self._fields))
 
     def ensure_valid(self) -> None:
         """Raise UsageError if the fields contradict each other."""
@@ -198,7 +199,10 @@ class Frozen:
     __delattr__ = __setattr__
 
     def __eq__(self, other: object) -> bool:
-        return self._key(self) == self._key(other) if type(other) is type(self) else NotImplemented
+        if type(other) is not type(self):
+            return NotImplemented
+        is_equal: bool = self._key(self) == self._key(other)
+        return is_equal
 
     def __hash__(self) -> int:
         return hash(self._key(self))
@@ -211,11 +215,10 @@ class Frozen:
 
     @classmethod
     def _hints(cls) -> dict[str, Any]:
-        return {
-            name: hint
-            for kind in reversed(cls.__mro__)
-            for name, hint in vars(kind).get("__annotations__", {}).items()
-        }
+        hints: dict[str, Any] = {}
+        for kind in reversed(cls.__mro__):
+            hints.update(vars(kind).get("__annotations__", {}))
+        return hints
 
 
 def replace(value: F, /, **changes: Any) -> F:

@@ -32,14 +32,8 @@ def days_of(date: Date) -> int | None:
     year = date.year - (date.month <= 2)
     era, year_of_era = divmod(year, 400)
     day_of_year = (153 * ((date.month + 9) % 12) + 2) // 5 + date.day - 1
-    days = (
-        era * _DAYS_IN_ERA
-        + year_of_era * 365
-        + year_of_era // 4
-        - year_of_era // 100
-        + day_of_year
-        - _EPOCH
-    )
+    leap_days = year_of_era // 4 - year_of_era // 100
+    days = era * _DAYS_IN_ERA + year_of_era * 365 + leap_days + day_of_year - _EPOCH
     return days if date_of(days) == date else None
 
 
@@ -48,7 +42,6 @@ def date_of(days: int) -> Date:
     era, day = divmod(days + _EPOCH, _DAYS_IN_ERA)
     year = (day - day // 1460 + day // 36524 - day // 146096) // 365
     day -= year * 365 + year // 4 - year // 100
-    month = (5 * day + 2) // 153
-    return Date(
-        era * 400 + year + (month >= 10), (month + 2) % 12 + 1, day - (153 * month + 2) // 5 + 1
-    )
+    month = (5 * day + 2) // 153  # from 0 for March
+    day_of_month = day - (153 * month + 2) // 5 + 1
+    return Date(era * 400 + year + (month >= 10), (month + 2) % 12 + 1, day_of_month)

@@ -40,13 +40,16 @@ class Fix(Frozen):
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which
         they are written."""
-        names = ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
-        values = {
-            name: value for name in names if (value := getattr(self, name)) not in (None, False, ())
-        }
+        values: dict[str, Parameter] = {}
+        for name in ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes"):
+            value = getattr(self, name)
+            if value not in (None, False, ()):
+                values[name] = value
         if not self.verb.endswith("_index"):  # those of a table have no other place
             values["in_place"] = True
-        return {**values, **({} if self.keys is None else {"keys": self.keys})}
+        if self.keys is not None:
+            values["keys"] = self.keys
+        return values
 
     def __str__(self) -> str:
         """Write the call in Python: of the function for a file, or of `run` for folders, tables and
@@ -56,17 +59,15 @@ class Fix(Frozen):
             for name, value in self.parameters().items()
         }
         if self.keys is not None:
-            values["keys"] = (
-                "..."  # the function takes the keys themselves, which must not appear in text
-            )
-        files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
-        if self.verb not in _VERBS or (len(self.files) == 1 and os.path.isfile(self.files[0])):
+            # The function takes the keys themselves, which must not appear in text.
+            values["keys"] = "..."
+        is_one = len(self.files) == 1
+        files = repr(self.files[0]) if is_one else repr(list(self.files))
+        if self.verb not in _VERBS or (is_one and os.path.isfile(self.files[0])):
             return _call(self.verb, files, **values)
-        edit = _call(
-            "Edit", **{name: values.pop(name) for name in ("in_place", "keys") if name in values}
-        )
+        edit = _call("Edit", **_take(values, "in_place", "keys"))
         if self.verb == "add_filters":
-            rebuild = {name: values.pop(name) for name in ("rebuild",) if name in values}
+            rebuild = _take(values, "rebuild")
             values = {"spec": _call("FilterSpec", **values), **rebuild}
         return _call("run", _call(_VERBS[self.verb], **values), files, edit=edit)
 
@@ -80,8 +81,14 @@ _VERBS = {
 """The class of the verb of a function."""
 
 
+def _take(values: dict[str, str], *names: str) -> dict[str, str]:
+    """Return the values of these names, and remove them."""
+    return {name: values.pop(name) for name in names if name in values}
+
+
 def _call(function: str, *arguments: str, **named: str) -> str:
-    return f"{function}({', '.join([*arguments, *(f'{name}={value}' for name, value in named.items())])})"
+    words = [*arguments, *(f"{name}={value}" for name, value in named.items())]
+    return f"{function}({', '.join(words)})"
 
 
 Parameter: TypeAlias = str | float | bool | tuple[str, ...]
@@ -94,14 +101,14 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     from difflib import get_close_matches
 
     names = list(dict.fromkeys(names))
-    near = [
-        each for each in names if name and each.casefold().startswith(name.casefold())
-    ] or get_close_matches(name, names)
-    return (
-        f"did you mean {', '.join(near[:3])}?"
-        if near
-        else otherwise or f"choose from {', '.join(names)}"
-    )
+    near: list[str] = []
+    if name:
+        start = name.casefold()
+        near = [choice for choice in names if choice.casefold().startswith(start)]
+    near = near or get_close_matches(name, names)
+    if near:
+        return f"did you mean {', '.join(near[:3])}?"
+    return otherwise or f"choose from {', '.join(names)}"
 
 
 ELSEWHERE = "write the result to another file"

@@ -19,7 +19,8 @@ from typing import Any
 from sbbf_tool.display import escape
 
 NAME = "sbbf_tool"
-DEBUG, INFO = 10, 20
+DEBUG = 10
+INFO = 20
 """Levels of `logging`."""
 _CALLER = 3
 
@@ -59,7 +60,8 @@ def show_log(write: Callable[[str], Any], level: int = INFO) -> Iterator[None]:
             except Exception:
                 self.handleError(record)
 
-    logger, handler = logging.getLogger(NAME), Lines()
+    logger = logging.getLogger(NAME)
+    handler = Lines()
     level_before = logger.level
     logger.addHandler(handler)
     logger.setLevel(level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+_MOST_NAMES = 8
 _SMALLEST = 0.0001
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _BYTES_PER_UNIT = {
@@ -16,8 +17,10 @@ _BYTES_PER_UNIT = {
     "K": 1 << 10,
     "M": 1 << 20,
     "G": 1 << 30,
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
 }
-_BYTES_PER_UNIT |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def format_percent(ratio: float | None) -> str:
@@ -25,7 +28,9 @@ def format_percent(ratio: float | None) -> str:
     if ratio is None:
         return ""
     value = ratio * 100
-    return f"<{_SMALLEST} %" if 0 < value < _SMALLEST else f"{format_number(value)} %"
+    if 0 < value < _SMALLEST:
+        return f"<{_SMALLEST} %"
+    return f"{format_number(value)} %"
 
 
 def format_number(value: float, *, exact: bool = False) -> str:
@@ -40,22 +45,30 @@ def format_number(value: float, *, exact: bool = False) -> str:
             decimals = places
             break
     text = f"{value:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if exact and decimals else text
+    if exact and decimals:
+        text = text.rstrip("0").rstrip(".")
+    return text
 
 
 def format_size(count: int) -> str:
     """Format a number of bytes with a decimal unit, such as 3.1 kB."""
-    value, at = float(count), 0
-    while abs(value) >= 999.95 and at < len(_UNITS) - 1:
-        value, at = value / 1000, at + 1
-    return f"{count} {_UNITS[0]}" if at == 0 else f"{value:.1f} {_UNITS[at]}"
+    value = float(count)
+    power = 0
+    while abs(value) >= 999.95 and power < len(_UNITS) - 1:
+        value /= 1000
+        power += 1
+    if power == 0:
+        return f"{count} {_UNITS[0]}"
+    return f"{value:.1f} {_UNITS[power]}"
 
 
 def parse_ratio(text: str) -> float | None:
     """Return the ratio in text such as `0.01` or `1 %`; None for other text."""
-    number = text.strip().removesuffix("%")
+    text = text.strip()
     try:
-        return float(number) / (100 if text.strip() != number else 1)
+        if text.endswith("%"):
+            return float(text[:-1]) / 100
+        return float(text)
     except ValueError:
         return None
 
@@ -63,19 +76,24 @@ def parse_ratio(text: str) -> float | None:
 def parse_size(text: str) -> int | None:
     """Return the bytes of a size such as `65536`, `64KiB` or `1MB`; None for other text."""
     match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip(), re.ASCII)
-    factor = None if match is None else _BYTES_PER_UNIT.get(match[2].upper())
-    return None if match is None or factor is None else int(match[1]) * factor
+    if match is None:
+        return None
+    factor = _BYTES_PER_UNIT.get(match[2].upper())
+    return None if factor is None else int(match[1]) * factor
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if
     None."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    if count != 1:
+        noun = plural or f"{noun}s"
+    return f"{count:,} {noun}"
 
 
 def format_columns(names: Sequence[str]) -> str:
     """Format names of columns, such as `column a` or `columns a, b`."""
-    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
+    noun = "column" if len(names) == 1 else "columns"
+    return f"{noun} {', '.join(names)}"
 
 
 def format_row_groups(numbers: Sequence[int]) -> str:
@@ -94,4 +112,7 @@ def format_row_groups(numbers: Sequence[int]) -> str:
 
 def some_of(names: Sequence[str]) -> str:
     """Join the first names, and count the others."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    text = ", ".join(names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        text += f" and {len(names) - _MOST_NAMES} more"
+    return text

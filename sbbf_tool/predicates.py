@@ -99,12 +99,14 @@ class Parser:
         return token
 
     def _split(self) -> list[Token]:
-        position, stripped = 0, self.text.rstrip()
+        stripped = self.text.rstrip()
+        position = 0
         tokens = []
         while position < len(stripped):
             match = self.token.match(stripped, position)
             if match is None or match.lastgroup is None:
-                self.fail(Token("", stripped[position:].split()[0]))
+                next_word = stripped[position:].split()[0]
+                self.fail(Token("", next_word))
             tokens.append(Token(match.lastgroup, match[match.lastgroup]))
             position = match.end()
         return tokens
@@ -160,14 +162,15 @@ class Parser:
         column = self._next()
         if column.kind not in ("name", "quoted"):
             self.fail(column)
-        if self._take("IS"):
-            is_negated = not self.only_and and self._take("NOT")
+        is_null = self._take("IS")
+        is_negated = not self.only_and and self._take("NOT")
+        condition: Expression
+        if is_null:
             self._expect("NULL")
+            condition = IsNull(column)
         else:
-            is_negated = not self.only_and and self._take("NOT")
             condition = self._parse_comparison(column, is_negated)
-            return Not(condition) if is_negated else condition
-        return Not(IsNull(column)) if is_negated else IsNull(column)
+        return Not(condition) if is_negated else condition
 
     def _parse_comparison(self, column: Token, is_negated: bool) -> Expression:
         if self._take("IN"):
@@ -178,14 +181,10 @@ class Parser:
             self._expect(")")
             return Comparison(column, "=", tuple(literals))
         if not self.only_and and self._take("BETWEEN"):
-            low = self._parse_literal()
+            low = Comparison(column, ">=", (self._parse_literal(),))
             self._expect("AND")
-            return AllOf(
-                (
-                    Comparison(column, ">=", (low,)),
-                    Comparison(column, "<=", (self._parse_literal(),)),
-                )
-            )
+            high = Comparison(column, "<=", (self._parse_literal(),))
+            return AllOf((low, high))
         sign = self._next()
         if is_negated or sign.text not in self.comparisons:
             self.fail(sign)

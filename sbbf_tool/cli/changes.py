@@ -81,7 +81,7 @@ class ChangedFiles(Files):
         from sbbf_tool.file.page_limit import PageLimit
         from sbbf_tool.running.discover import folders_of
 
-        roots: tuple[str, ...] = ()
+        roots: Sequence[str] = ()
         if self.output is not None:
             # Files of a list keep the names that they have below the working folder.
             roots = folders_of((".",) if self.is_listed else self.arguments)

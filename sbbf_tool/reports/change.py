@@ -37,15 +37,13 @@ class ChangeReport(Tabular):
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
         """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is
         whether a commit replaces the file."""
-        if filters := getattr(self, "saturated_filters", ()):
+        filters = getattr(self, "saturated_filters", ())
+        if filters:
             return REFUSED, explain_refusal(filters)
-        is_same = (
-            in_table
-            and self.old_bytes == self.new_bytes
-            and self.output == self.file
-            and not self.dry_run
-        )
-        return (SKIPPED, "the file has nothing to change") if is_same else (OK, None)
+        is_same = self.old_bytes == self.new_bytes and self.output == self.file
+        if in_table and is_same and not self.dry_run:
+            return SKIPPED, "the file has nothing to change"
+        return OK, None
 
     def repeat(self) -> ChangeReport:
         """Return the report of a second run, if nothing else changes the file meanwhile; this one
@@ -77,9 +75,9 @@ def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None
             f"column {column}: {format_count(len(members), 'filter')} left out, whose "
             f"false-positive rate would be {rate}"
         )
-    values = (
-        "" if ndv is None else f" (a row group has {format_count(round(ndv), 'distinct value')})"
-    )
+    values = ""
+    if ndv is not None:
+        values = f" (a row group has {format_count(round(ndv), 'distinct value')})"
     return f"{'; '.join(parts)}; allow larger filters{values}, or force that they are written"
 
 

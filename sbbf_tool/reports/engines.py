@@ -55,27 +55,24 @@ class EngineVerdict(Frozen):
     @property
     def is_harmful(self) -> bool:
         """Whether a filter is harmful in this release or in an older one."""
-        return any(
-            verdict is not None and verdict.effect is not None
-            for verdict in (self, self.older_verdict)
-        )
+        if self.effect is not None:
+            return True
+        return self.older_verdict is not None and self.older_verdict.effect is not None
 
     @property
     def sentence(self) -> str:
         """Format the verdict as one line, for a warning."""
         if self.effect is None:
             return f"{self.name}: {self.explanation}"
-        releases = (
-            f" {self.since} to {self.until}"
-            if self.since and self.until
-            else f" up to {self.until}"
-            if self.until
-            else ""
-        )
-        evidence = (
-            " (according to its source code, not tested)" if self.evidence == "source" else ""
-        )
-        return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
+        releases = ""
+        if self.since and self.until:
+            releases = f" {self.since} to {self.until}"
+        elif self.until:
+            releases = f" up to {self.until}"
+        explanation = self.explanation
+        if self.evidence == "source":
+            explanation += " (according to its source code, not tested)"
+        return f"{self.name}{releases} {self.effect}: {explanation}; {self.fix}"
 
 
 class TestedRelease(Frozen):
@@ -201,16 +198,14 @@ class EnginesReport(Tabular):
                     for name in EngineRow._fields
                     if hasattr(verdict, name)
                 }
-                older = None if verdict.older_verdict is None else verdict.older_verdict.sentence
+                older = verdict.older_verdict
                 yield EngineRow(
                     **same,
                     version=engine.version,
                     family_name=families[verdict.family],
-                    older_releases=older,
+                    older_releases=None if older is None else older.sentence,
                 )
 
     def _summary(self) -> str:
-        return (
-            f"{format_count(len(self.engines), 'engine')}, "
-            f"{format_count(len(self.families), 'type')}"
-        )
+        types = format_count(len(self.families), "type")
+        return f"{format_count(len(self.engines), 'engine')}, {types}"

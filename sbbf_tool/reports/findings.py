@@ -11,7 +11,9 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
-ERROR, WARNING, INFO = "error", "warning", "info"
+ERROR = "error"
+WARNING = "warning"
+INFO = "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 """Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given
 limit. Warning: a filter is valid, but released readers lose rows, fail, or gain nothing. Info: a
@@ -89,22 +91,19 @@ class CheckReport(Tabular):
     def rows(self, write_fix: Callable[[Fix], str] = str) -> Iterator[FindingRow]:
         """Yield the rows of the table, with fixes as `write_fix` writes them."""
         for finding in self.findings:
-            row_groups = sorted(
-                {
-                    evidence.row_group
-                    for evidence in finding.evidence
-                    if evidence.row_group is not None
-                }
-            )
-            fix = None if finding.fix is None else write_fix(finding.fix)
+            row_groups = {
+                evidence.row_group
+                for evidence in finding.evidence
+                if evidence.row_group is not None
+            }
             yield FindingRow(
                 finding.file,
                 finding.rule,
                 finding.severity,
                 finding.column,
                 finding.message,
-                tuple(row_groups),
-                fix,
+                row_groups=tuple(sorted(row_groups)),
+                fix=None if finding.fix is None else write_fix(finding.fix),
             )
 
     def _summary(self) -> str:
@@ -133,13 +132,13 @@ class RuleReport(Frozen):
     @property
     def explanation(self) -> tuple[str, ...]:
         """Return the rule in sentences: what it finds, why, the readers, an example and the fix."""
-        return (
-            self.message,
-            self.why,
-            *([f"readers: {', '.join(self.readers)}"] if self.readers else []),
-            *([f"example: {self.example}"] if self.example else []),
-            f"fix: {self.fix}" if self.fix else "fix: none is proposed",
-        )
+        sentences = [self.message, self.why]
+        if self.readers:
+            sentences.append(f"readers: {', '.join(self.readers)}")
+        if self.example:
+            sentences.append(f"example: {self.example}")
+        sentences.append(f"fix: {self.fix or 'none is proposed'}")
+        return tuple(sentences)
 
 
 class RulesReport(Tabular):

@@ -38,11 +38,9 @@ def escape_bytes(text: str) -> str:
 def restore_bytes(name: str) -> str:
     """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of
     a file."""
-    return (
-        name
-        if "\\" not in name or os.path.lexists(name)
-        else re.sub(_BYTE, lambda match: chr(0xDC00 + int(match[1], 16)), name)
-    )
+    if "\\" not in name or os.path.lexists(name):
+        return name
+    return re.sub(_BYTE, lambda match: chr(0xDC00 + int(match[1], 16)), name)
 
 
 def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:
@@ -61,11 +59,9 @@ def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: es
         return {name: to_plain(item, convert) for name, item in value.items()}
     if not isinstance(value, Sequence) or kind in (str, bytes):
         return value
-    return (
-        convert[Sequence](value)
-        if kind not in (tuple, list) and Sequence in convert
-        else [to_plain(item, convert) for item in value]
-    )
+    if kind not in (tuple, list) and Sequence in convert:
+        return convert[Sequence](value)
+    return [to_plain(item, convert) for item in value]
 
 
 def from_plain(kind: type[Report], value: Any) -> Report:
@@ -79,16 +75,19 @@ def to_text(report: object, file: str) -> str:
     when the text is read."""
     import json
 
-    plain = to_plain(report, {str: lambda text: "\0" if text == file else escape_bytes(text)})
-    return json.dumps(plain, separators=(",", ":"))
+    def hide_name(text: str) -> str:
+        return "\0" if text == file else escape_bytes(text)
+
+    return json.dumps(to_plain(report, {str: hide_name}), separators=(",", ":"))
 
 
 def from_text(kind: type[Report], text: str, file: str) -> Report:
     """Build the report of a file. Raises ValueError."""
     import json
 
+    text = re.sub(_FILE, lambda _: json.dumps(file), text)
     try:
-        return from_plain(kind, json.loads(re.sub(_FILE, lambda _: json.dumps(file), text)))
+        return from_plain(kind, json.loads(text))
     except RecursionError:
         raise ValueError("the text is nested too deeply") from None
 
@@ -98,11 +97,11 @@ def hints_of(row: type) -> list[tuple[str, Any]]:
     that is not local."""
     kind: Any = get_origin(row) or row
     hints = get_type_hints(kind)
-    if arguments := dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False)):
-        hints = {
-            name: reduce(or_, (arguments.get(part, part) for part in get_args(hint) or (hint,)))
-            for name, hint in hints.items()
-        }
+    arguments = dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False))
+    if arguments:
+        for name, hint in hints.items():
+            parts = get_args(hint) or (hint,)
+            hints[name] = reduce(or_, [arguments.get(part, part) for part in parts])
     return [(name, hints[name]) for name, field in kind._fields.items() if not field.local]
 
 
@@ -117,11 +116,9 @@ def is_optional(hint: Any) -> bool:
 
 def inner_type(hint: Any) -> Any:
     """Return X of `X | None`."""
-    return (
-        next(argument for argument in get_args(hint) if argument is not NoneType)
-        if is_optional(hint)
-        else hint
-    )
+    if not is_optional(hint):
+        return hint
+    return next(argument for argument in get_args(hint) if argument is not NoneType)
 
 
 @cache
@@ -133,31 +130,33 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) in (tuple, Sequence):
         build_item = _builder(get_args(hint)[0])
         return lambda value: tuple(map(build_item, _ensure_type(list, value)))
-    if is_record(kind := get_origin(hint) or hint):
-        builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
-        required = {
-            name
-            for name, field in kind._fields.items()
-            if field.default is ... and not field.factory
-        }
+    kind = get_origin(hint) or hint
+    if is_record(kind):
+        return _record_builder(hint, kind)
+    if hint is float:
+        return _build_float
+    return lambda value: _ensure_type(kind, value)
 
-        def build(value: Any) -> Any:
-            if missing := required - _ensure_type(dict, value).keys():
-                raise ValueError(
-                    f"the fields are not those of {hint}: {', '.join(sorted(missing))} missing"
-                )
-            return cast(Any, kind)(
-                **{
-                    name: build_field(value[name])
-                    for name, build_field in builders
-                    if name in value
-                }
-            )
 
-        return build
-    return lambda value: (
-        float(value) if hint is float and type(value) is int else _ensure_type(kind, value)
-    )
+def _record_builder(hint: Any, kind: Any) -> Callable[[Any], Any]:
+    """Return the function that builds a value of the class `kind` from the dict of its fields."""
+    builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
+    required = {
+        name for name, field in kind._fields.items() if field.default is ... and not field.factory
+    }
+
+    def build(value: Any) -> Any:
+        missing = required - _ensure_type(dict, value).keys()
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise ValueError(f"the fields are not those of {hint}: {names} missing")
+        return kind(**{name: make(value[name]) for name, make in builders if name in value})
+
+    return build
+
+
+def _build_float(value: Any) -> Any:
+    return float(value) if type(value) is int else _ensure_type(float, value)
 
 
 def _ensure_type(kind: type, value: Any) -> Any:
@@ -175,12 +174,10 @@ def schema_of(row: type) -> pa.Schema:
     nested classes of fields become structs."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            pa.field(name, _arrow_type(hint), nullable=is_optional(hint))
-            for name, hint in hints_of(row)
-        ]
-    )
+    fields = []
+    for name, hint in hints_of(row):
+        fields.append(pa.field(name, _arrow_type(hint), nullable=is_optional(hint)))
+    return pa.schema(fields)
 
 
 def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
@@ -210,7 +207,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
     }
     if hint in simple:
         return simple[hint]
-    if get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,)):
+    is_list = get_origin(hint) is tuple and get_args(hint)[1:] == (...,)
+    if is_list or get_origin(hint) is Sequence:
         return pa.list_(_arrow_type(get_args(hint)[0]))
     if is_record(hint):
         return pa.struct(list(schema_of(cast(type, hint))))

@@ -13,13 +13,11 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
-ABSENT, MAYBE, PRESENT, CANNOT_SAY, NO_FILTER = (
-    "absent",
-    "maybe",
-    "present",
-    "cannot say",
-    "no filter",
-)
+ABSENT = "absent"
+MAYBE = "maybe"
+PRESENT = "present"
+CANNOT_SAY = "cannot say"
+NO_FILTER = "no filter"
 
 MANY_VALUES = 1000
 """For more values than this, hits are made when they are looked at."""
@@ -124,11 +122,9 @@ class LongSequence(Sequence[Item]):
         return tuple(self)[position]
 
     def __eq__(self, other: object) -> bool:
-        return (
-            tuple(self) == tuple(other)
-            if isinstance(other, tuple | LongSequence)
-            else NotImplemented
-        )
+        if not isinstance(other, tuple | LongSequence):
+            return NotImplemented
+        return tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -136,7 +132,8 @@ class LongSequence(Sequence[Item]):
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self.rows, Frozen):
             return LongSequence, (self._item, self.rows, self._count)
-        return LongSequence.of, (self._item, tuple(self.rows()) if self._is_sent else ())
+        rows = tuple(self.rows()) if self._is_sent else ()
+        return LongSequence.of, (self._item, rows)
 
 
 class RowMatch(Frozen):
@@ -225,14 +222,13 @@ class ProbeReport(Tabular):
             raise UsageError(
                 "the report has no answer for each value", hint="use hits and inconclusive"
             )
+        absent = tuple(RowGroupAnswer(number, ABSENT) for number in range(self.row_groups))
         by_position: dict[int, list[RowGroupAnswer]] = {}
 
         def set_answers(
             position: int, row_groups: Iterable[int], answer: str, reason: str | None
         ) -> None:
-            answers = by_position.setdefault(
-                position, [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)]
-            )
+            answers = by_position.setdefault(position, list(absent))
             for number in row_groups:
                 answers[number] = RowGroupAnswer(number, answer, reason)
 
@@ -245,33 +241,28 @@ class ProbeReport(Tabular):
                     set_answers(at, each.row_groups, each.answer, each.reason)
         for hit in self.hits:
             set_answers(hit.position, hit.row_groups, hit.answer, hit.reason)
-        absent = tuple(RowGroupAnswer(number, ABSENT) for number in range(self.row_groups))
-        notes = [value.note if value.verdict in (None, ABSENT) else None for value in self.queried]
-        return tuple(
-            ValueAnswer(value.text, tuple(by_position.get(at, absent)), notes[at])
-            for at, value in enumerate(self.queried)
-        )
+        values = []
+        for at, value in enumerate(self.queried):
+            note = value.note if value.verdict in (None, ABSENT) else None
+            values.append(ValueAnswer(value.text, tuple(by_position.get(at, absent)), note))
+        return tuple(values)
 
     def _rows(self) -> Iterable[object]:
         """Return the row groups of each value that may be there, then those that may hold any of
         the values."""
         for hit in self.hits:
+            column = hit.column or self.column
             for row_group in hit.row_groups:
-                yield ProbeAnswer(
-                    hit.column or self.column, hit.value, row_group, hit.answer, hit.reason
-                )
+                yield ProbeAnswer(column, hit.value, row_group, hit.answer, hit.reason)
         for each in self.inconclusive:
+            column = each.column or self.column
             for value in each.values or (None,):
                 for row_group in each.row_groups:
-                    yield ProbeAnswer(
-                        each.column or self.column, value, row_group, each.answer, each.reason
-                    )
+                    yield ProbeAnswer(column, value, row_group, each.answer, each.reason)
 
     def _summary(self) -> str:
-        return (
-            f"{self.file}: {format_count(self.num_values, 'value')}, "
-            f"{'absent' if self.is_absent else 'not excluded'}"
-        )
+        answer = "absent" if self.is_absent else "not excluded"
+        return f"{self.file}: {format_count(self.num_values, 'value')}, {answer}"
 
 
 class RowsReport(ProbeReport):

@@ -13,8 +13,14 @@ from sbbf_tool.frozen import Frozen, field
 
 Report = TypeVar("Report", covariant=True)
 
-OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
-"""Done; nothing to do; refused because the change would be unsafe; failed."""
+OK = "ok"
+"""The work is done."""
+SKIPPED = "skipped"
+"""There is nothing to do."""
+REFUSED = "refused"
+"""The change would be unsafe."""
+FAILED = "failed"
+"""The work failed."""
 
 LINK = "a link in a listing is skipped: name the link itself to use what it leads to"
 """Why a link is skipped."""
@@ -114,12 +120,10 @@ class Row(Frozen, Generic[Report]):
     def to_error(self) -> SbbfError:
         """Return the error of a row that is `refused` or `failed`; from another process, one of the
         same exit code."""
-        kinds: dict[int, type[SbbfError]] = {
-            kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)
-        }
-        kind = kinds.get(self.exit_code, SbbfError)
-        return (
-            self.error
-            if isinstance(self.error, SbbfError)
-            else kind(self.reason or self.status, file=self.path)
-        )
+        if isinstance(self.error, SbbfError):
+            return self.error
+        message = self.reason or self.status
+        for kind in (UsageError, UnreadableError, RefusedError, WriteError):
+            if kind.exit_code == self.exit_code:
+                return kind(message, file=self.path)
+        return SbbfError(message, file=self.path)

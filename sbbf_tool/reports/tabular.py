@@ -40,11 +40,11 @@ class JoinedRow:
 
     def of(self, *values: object) -> object:
         """Build the row of these; None stands for one that is missing."""
-        present = (
-            [getattr(value, name) for value in values if hasattr(value, name)]
-            for name in self._names
-        )
-        return self.type(*(each[-1] if each else None for each in present))
+        fields = []
+        for name in self._names:
+            present = [getattr(value, name) for value in values if hasattr(value, name)]
+            fields.append(present[-1] if present else None)
+        return self.type(*fields)
 
 
 class Tabular(Frozen, ABC):
@@ -60,14 +60,10 @@ class Tabular(Frozen, ABC):
     def _rows(self) -> Iterable[object]:
         """Return the rows, each a `_row`: by default, those of the field that has them."""
         kind = type(self)._row or type(self)
-        return next(
-            (
-                value
-                for value in vars(self).values()
-                if isinstance(value, tuple) and value and isinstance(value[0], kind)
-            ),
-            (),
-        )
+        for value in vars(self).values():
+            if isinstance(value, tuple) and value and isinstance(value[0], kind):
+                return value
+        return ()
 
     @abstractmethod
     def _summary(self) -> str:
@@ -90,10 +86,10 @@ class Tabular(Frozen, ABC):
 
         from sbbf_tool.reports.plain import schema_of
 
-        fields = (
-            [field for field in schema_of(cls) if field.name in cls._first] if cls._first else []
-        )
-        return pa.schema([*fields, *schema_of(cls._row or cls)])
+        fields = list(schema_of(cls._row or cls))
+        if cls._first:
+            fields = [*(field for field in schema_of(cls) if field.name in cls._first), *fields]
+        return pa.schema(fields)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the rows as an Arrow stream. Other libraries call this; the schema that they
@@ -116,24 +112,23 @@ class Tabular(Frozen, ABC):
         in all of them, and pictures."""
         rows = self.plain_rows()
         first_rows = list(islice(rows, _HTML_ROWS))
-        names = [
-            name
-            for name in (first_rows[0] if first_rows else ())
-            if any(row[name] not in (None, [], "") for row in first_rows)
-        ]
+        names = _names_with_values(first_rows)
+        title = f"{type(self).__name__} {self._summary()}"
+        header = "".join(f"<th>{_text(name)}</th>" for name in names)
         lines = [
             "<table>",
-            f"<caption>{_text(f'{type(self).__name__} {self._summary()}')}</caption>",
-            f"<thead><tr>{''.join(f'<th>{_text(name)}</th>' for name in names)}</tr></thead>",
+            f"<caption>{_text(title)}</caption>",
+            f"<thead><tr>{header}</tr></thead>",
             "<tbody>",
-            *(f"<tr>{''.join(_cell(row[name]) for name in names)}</tr>" for row in first_rows),
-            "</tbody>",
         ]
-        if more := sum(1 for _ in rows):
-            lines.append(
-                f'<tfoot><tr><td colspan="{len(names)}">and '
-                f"{format_count(more, 'more row')}</td></tr></tfoot>"
-            )
+        for row in first_rows:
+            cells = "".join(_cell(row[name]) for name in names)
+            lines.append(f"<tr>{cells}</tr>")
+        lines.append("</tbody>")
+        more = sum(1 for _ in rows)
+        if more:
+            text = f"and {format_count(more, 'more row')}"
+            lines.append(f'<tfoot><tr><td colspan="{len(names)}">{text}</td></tr></tfoot>')
         return "\n".join([*lines, "</table>", *self._render_figures()])
 
     def _render_figures(self) -> Iterator[str]:
@@ -141,26 +136,35 @@ class Tabular(Frozen, ABC):
 
         from sbbf_tool.extension import load_each
 
-        summary = f"{type(self).__name__} {self._summary()}"
+        name = type(self).__name__
+        title = f"{name} {self._summary()}"
         # A notebook shows several reports on one page.
-        key = f"sbbf_{crc32(summary.encode('utf-8', 'backslashreplace')):08x}"
-        for render in load_each("figures", f"{type(self).__module__}:{type(self).__name__}"):
+        key = f"sbbf_{crc32(title.encode('utf-8', 'backslashreplace')):08x}"
+        for render in load_each("figures", f"{type(self).__module__}:{name}"):
             yield from render(self, key)
+
+
+def _names_with_values(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the names of the columns that are not empty in all rows."""
+    if not rows:
+        return []
+    return [name for name in rows[0] if any(row[name] not in (None, [], "") for row in rows)]
 
 
 def _cell(value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        text = (
-            f"{value:,}"
-            if isinstance(value, int)
-            else format_number(value)
-            if abs(value) >= 0.001
-            else f"{value:.3g}"
-        )
-        return f'<td style="text-align: right">{text}</td>'
+        return f'<td style="text-align: right">{_format_exactly(value)}</td>'
     if isinstance(value, list):
         value = ", ".join(map(str, value))
-    return f'<td style="text-align: left">{"" if value is None else _text(str(value))}</td>'
+    text = "" if value is None else _text(str(value))
+    return f'<td style="text-align: left">{text}</td>'
+
+
+def _format_exactly(value: float) -> str:
+    """Format a number; one that is too small for `format_number`, with three digits."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return format_number(value) if abs(value) >= 0.001 else f"{value:.3g}"
 
 
 def _text(text: str) -> str:
