@@ -89,8 +89,7 @@ def as_value(value: Any) -> Any:
 
 
 def _from_arrow(array: pa.Array) -> list[Any]:
-    """Return the values of an array. Those of types that no column can hold are left as they
-    are."""
+    """Return the values of an array. Those of types that no column can hold stay as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

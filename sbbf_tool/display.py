@@ -92,7 +92,8 @@ def redact(name: str | os.PathLike[str]) -> str:
     match = re.fullmatch(_URL, text) if ":/" in text else None
     if match is None:
         return text
-    start, scheme, rest = match[1], match[2].lower(), match[3]
+    start, scheme, rest = match.groups()
+    scheme = scheme.lower()
     if scheme == "file":
         # Paths may have any character; only the part between two and three slashes is no path.
         user, at, _ = rest.partition("/")[0].rpartition("@")

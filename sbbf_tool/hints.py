@@ -38,8 +38,7 @@ class Fix(Frozen):
         object.__setattr__(self, "files", tuple(map(redact, self.files)))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the parameters of the function except the files, by name, in the order in which
-        they are written."""
+        """Return the function's parameters but the files, by name, in the order of writing."""
         values: dict[str, Parameter] = {}
         for name in ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes"):
             value = getattr(self, name)

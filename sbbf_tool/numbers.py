@@ -83,8 +83,7 @@ def parse_size(text: str) -> int | None:
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
-    """Format a count, such as `1 data file` or `2 data files`; `plural` is the noun and an s if
-    None."""
+    """Format a count, such as `2 data files`; without `plural`, the noun gets an s."""
     if count != 1:
         noun = plural or f"{noun}s"
     return f"{count:,} {noun}"

@@ -81,8 +81,7 @@ class Parser:
         self._depth = 0
 
     def parse(self) -> Expression:
-        """Parse the whole text as one expression. Raises UsageError with the part that cannot be
-        parsed."""
+        """Parse the whole text as one expression. Raises UsageError with the malformed part."""
         expression = self._parse_all_of() if self.only_and else self._parse_any_of()
         if self._peek().kind != "end":
             self.fail(self._peek())

@@ -27,8 +27,7 @@ def parse_object(data: bytes, noun: str) -> dict[str, Any]:
 
 
 def optional(record: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """Return a field that may be null or missing. Raises UnreadableError when it has another
-    type."""
+    """Return a field that may be null or missing. Raises UnreadableError for another type."""
     value = record.get(name)
     if value is None:
         return None
@@ -54,8 +53,7 @@ def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def file_name(name: str) -> str:
-    """Check and return the name of a file. Raises UnreadableError if the name would lead out of its
-    directory."""
+    """Return the name of a file. Raises UnreadableError if it would lead out of its directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UnreadableError(f"{name!r:.100} is not a plain file name")
     return name

@@ -171,8 +171,10 @@ def main(args: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGINT):
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
-                signal.signal(number, _interrupt if number == signal.SIGINT else _terminate)
+            if signal.getsignal(number) in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
+                continue
+            is_interrupt = number == signal.SIGINT
+            signal.signal(number, _interrupt if is_interrupt else _terminate)
         return run(sys.argv[1:] if args is None else list(args))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -192,8 +194,7 @@ def _interrupt(signal_number: int, frame: object) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Run the command line as `main` does, in this process, and return its exit code even if the
-    output fails."""
+    """Run the command line in this process; return its exit code even if the output fails."""
     start_run()
     with patient_output() as output:
         try:
@@ -211,22 +212,12 @@ def _run(args: list[str]) -> int:
     context: click.Context | None = None
     try:
         with cli.make_context("sbbf", args) as context:
-            result = cli.invoke(context)
-            if result is None or type(result) is int:
-                return result or 0
-            return _fail(
-                TypeError(result),
-                f"internal error: a command ended with {result!r}; please report it",
-                INTERNAL_ERROR,
-            )
+            return _code_of(cli.invoke(context))
     except click.exceptions.Exit as stop:
         if stop.exit_code in (0, UsageError.exit_code, BROKEN_PIPE):
             return stop.exit_code
-        return _fail(
-            stop,
-            f"internal error: click ended with {stop.exit_code}; please report it",
-            INTERNAL_ERROR,
-        )
+        message = f"internal error: click ended with {stop.exit_code}; please report it"
+        return _fail(stop, message, INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except _Terminated as error:
@@ -237,17 +228,32 @@ def _run(args: list[str]) -> int:
         code = UsageError.exit_code if isinstance(error, click.ClickException) else error.exit_code
         return _fail(error, describe_mistake(error, context), code)
     except FileNotFoundError as error:
-        from sbbf_tool.storage.places import ensure_working_folder
-
-        try:
-            ensure_working_folder()
-        except UnreadableError as reason:
-            return _fail(error, str(reason), reason.exit_code)
-        return _fail(error, describe_unexpected(error), INTERNAL_ERROR)
+        return _fail_without_file(error)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has
         # not answered.
         return _fail(error, describe_unexpected(error), exit_code_of(error))
+
+
+def _code_of(result: object) -> int:
+    """Return the exit code of a command that has returned this, which must be a code or None."""
+    if result is None:
+        return 0
+    if type(result) is int:
+        return result
+    message = f"internal error: a command ended with {result!r}; please report it"
+    return _fail(TypeError(result), message, INTERNAL_ERROR)
+
+
+def _fail_without_file(error: FileNotFoundError) -> int:
+    """Fail because the working folder is gone, or else because of a defect."""
+    from sbbf_tool.storage.places import ensure_working_folder
+
+    try:
+        ensure_working_folder()
+    except UnreadableError as reason:
+        return _fail(error, str(reason), reason.exit_code)
+    return _fail(error, describe_unexpected(error), INTERNAL_ERROR)
 
 
 def _fail(error: BaseException, message: str, exit_code: int) -> int:

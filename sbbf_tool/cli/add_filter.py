@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix, Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.running.table import Table
     from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
@@ -104,12 +105,11 @@ def command(
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
     files.ensure_target()
-    table = files.table
-    if append and table is not None:
+    if append and files.table is not None:
         raise click.UsageError(
             "--append does not apply to a table: its commit replaces files by copies"
         )
-    if also_new_files and table is None:
+    if also_new_files and files.table is None:
         raise click.UsageError("--also-new-files is for a table")
     if use_advice:
         advice = _advise(files, fpp, engines)
@@ -124,13 +124,8 @@ def command(
         files.strict = False
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     properties: Mapping[str, str | None] = {}
-    if table is not None and also_new_files:
-        from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
-
-        # The limit in bytes of a table is for all its columns.
-        specs = [replace(spec, max_bytes=None)]
-        settings = ICEBERG_PROPERTIES.build(specs, table.name_for_property)
-        properties = record_properties(table.properties, settings)
+    if files.table is not None and also_new_files:
+        properties = _properties_of(files.table, spec)
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
     return files.report(
         work,
@@ -143,9 +138,18 @@ def command(
     )
 
 
+def _properties_of(table: Table, spec: FilterSpec) -> Mapping[str, str | None]:
+    """Return the properties of a table by which its writers add the filters to new files."""
+    from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
+
+    # The limit in bytes of a table is for all its columns.
+    specs = [replace(spec, max_bytes=None)]
+    settings = ICEBERG_PROPERTIES.build(specs, table.name_for_property)
+    return record_properties(table.properties, settings)
+
+
 def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
-    """Return the change that adds the filters for the columns that deserve one; None if no column
-    does."""
+    """Return the change that adds filters to the columns that deserve one; None if none does."""
     from sbbf_tool.verbs.advise import Advise
 
     with show_progress("counting distinct values"):
@@ -284,8 +288,7 @@ def _count(report: AddReport) -> dict[str, int]:
 
 
 def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
-    """Print for how many column chunks nothing is added, and how many values pyarrow did not decode
-    too."""
+    """Print how many column chunks get no filter, and how many pyarrow did not decode too."""
     say_without_values(page, counts["column_chunks_without_values"])
     _say_kinds(page, counts)
     say_not_cross_checked(page, counts["column_chunks_not_cross_checked"])

@@ -110,8 +110,7 @@ def command(
 
 
 def _bytes_of(column: ColumnAdvice) -> int | None:
-    """Return the size of the existing filters of a column that keeps them, else that of new
-    ones."""
+    """Return the size of a column's filters: of those that it keeps, else of new ones."""
     return column.filter_bytes if column.verdict == "keep" else column.cost_bytes
 
 
@@ -123,8 +122,7 @@ def _share_of(column: ColumnAdvice) -> float | None:
 
 
 def _ndv_of(column: ColumnAdvice) -> float | str | None:
-    """Return the number of distinct values; as text, without the mark of an estimate, if it is
-    exact."""
+    """Return the number of distinct values: as text, without the mark of estimates, if exact."""
     if column.ndv is not None and column.ndv_is_exact:
         return f"{column.ndv:,.0f}"
     return column.ndv
@@ -185,7 +183,8 @@ def _show(
     if command and refusal:
         page.say(f"no command adds them: {refusal}")
     elif command:
-        page.command(command, "next: " if page.is_terminal else "")
+        label = "next: " if page.is_terminal else ""
+        page.command(command, label)
     else:
         page.say("no filter to add")
 

@@ -86,9 +86,8 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else Predicate(files.where)
     is_given = bool(files.arguments) or files.is_listed
-    parts = select_declared_files(
-        declarations, files.names if is_given else (), where, as_files=files.as_files
-    )
+    names = files.names if is_given else ()
+    parts = select_declared_files(declarations, names, where, as_files=files.as_files)
     state = files.state
     files.dry_run |= not files.in_place
     work = {
@@ -102,11 +101,11 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     view.commits = run.commits
     if run.commits is None:
         view.undo = files.undo(view.not_undone, is_partial=True)
-    names: list[str] = []
+    columns: list[str] = []
     for part in parts:
         for declaration in part.declarations:
-            names += declaration.columns
-    return report_files(run, work[parts[0]], view, tuple(names))
+            columns += declaration.columns
+    return report_files(run, work[parts[0]], view, tuple(columns))
 
 
 class _ApplyView(View["ApplyReport"]):
@@ -143,7 +142,8 @@ class _ApplyView(View["ApplyReport"]):
             for name in (*_COUNTS, *_BYTES):
                 if name in self.sums:
                     self.total[name] += getattr(column, name)
-        for column in report.repeat().columns if self._changes else report.columns:
+        later_report = report.repeat() if self._changes else report
+        for column in later_report.columns:
             counts = self._columns[column.column]
             for name in (*_COUNTS, *_BYTES):
                 counts[name] += getattr(column, name)

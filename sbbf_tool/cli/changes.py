@@ -100,8 +100,7 @@ class ChangedFiles(Files):
         )
 
     def ensure_target(self) -> None:
-        """Raise a usage error, before any file is read, unless exactly one option states where the
-        results go."""
+        """Raise a usage error, before any file is read, unless one option states the target."""
         from sbbf_tool.editing.targets import ensure_one_way
 
         if self.state_path is not None and self.output is not None:
@@ -199,7 +198,8 @@ class ChangedFiles(Files):
             if not self.dry_run:
                 view.commits = self.table_change.outcome(has_undo=view.schema == "add-filter")
             self.table_change.show_cost(self.selection, spec, rebuild)
-        return report_files(self, work, view, () if may_lack_columns else columns)
+        needed_columns = () if may_lack_columns else columns
+        return report_files(self, work, view, needed_columns)
 
 
 def over_changed_files(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from sbbf_tool.cli import render
+from sbbf_tool.cli import policy, render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import (
@@ -53,7 +53,6 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or
     setting does not exist; 3: something could not be read.
     """
-    from sbbf_tool.cli import policy
     from sbbf_tool.running.declared_files import leave_out_old_files
     from sbbf_tool.verbs.check import Check, ensure_columns
 

@@ -27,10 +27,12 @@ from sbbf_tool.cli.options import (
     settable_options,
 )
 from sbbf_tool.cli.output import limit_complaints, stop_if_unread, terminal, terminal_options
+from sbbf_tool.cli.render import note, warn
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, load_each, named
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import suggest
+from sbbf_tool.log import show_log
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -126,8 +128,7 @@ class Command(click.Command):
 
 
 def _ensure_given_once(parameters: Sequence[click.Parameter]) -> None:
-    """Raise click.UsageError for an option that is given several times, although it takes one
-    value."""
+    """Raise click.UsageError for an option that takes one value and is given several times."""
     for option in parameters:
         if not isinstance(option, click.Option) or option.multiple or option.is_flag:
             continue
@@ -136,8 +137,6 @@ def _ensure_given_once(parameters: Sequence[click.Parameter]) -> None:
 
 
 def _report_config(config: Config) -> None:
-    from sbbf_tool.cli.render import note, warn
-
     if terminal().verbose:
         note(f"sbbf: settings of {config.place} in {config.path}")
     if config.exposure is not None:
@@ -165,8 +164,7 @@ def write_sections(
     sections: Mapping[str, Sequence[tuple[str, str]]],
     explanations: Mapping[str, str] | None = None,
 ) -> None:
-    """Write lists of terms and their explanations under headings, all aligned with each other; omit
-    empty lists."""
+    """Write lists of terms and explanations under headings, all aligned; omit empty lists."""
     width = 0
     for rows in sections.values():
         for term, _ in rows:
@@ -330,9 +328,6 @@ class CommandsByName(click.Group):
 
 def _show_log(ctx: click.Context) -> None:
     """Print the log of the package to standard error until the command line ends."""
-    from sbbf_tool.cli.render import note
-    from sbbf_tool.log import show_log
-
     ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sbbf_tool.cli.options import COLUMN, FILE, GROUP_OR_RULE, TYPE, about
+from sbbf_tool.errors import SbbfError
 
 _MOST_ENTRIES = 2000
 """Entries of folders to look at for a Parquet file."""
@@ -24,8 +25,7 @@ a stranger."""
 def complete_value(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return what a value of an option, or an argument, may be; a path where nothing else is
-    known."""
+    """Return what a value of an option, or an argument, may be: a path if nothing is known."""
     # `args` has them where click stops at an option without its value.
     paths = ctx.params.get("arguments") or ctx.args
     is_column_possible = parameter.name == "arguments" and not ctx.params.get("column")
@@ -64,9 +64,7 @@ def _matching(names: Iterable[tuple[str, str]], incomplete: str) -> list[Complet
 
 
 def _columns(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns, with their types, of the first of these files that can be read. URLs are
-    not read."""
-    from sbbf_tool.errors import SbbfError
+    """Yield the columns, with types, of the first readable file. URLs are not read."""
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.storage.places import is_url
 

@@ -133,8 +133,9 @@ def _places() -> Iterator[str]:
 
 
 def _read(path: str, *, is_named: bool) -> bytes:
-    """Read a file. Without `is_named`, a FIFO or device is an error, and opening it does not wait
-    for a writer."""
+    """Read a file. Without `is_named`, a FIFO or device is an error.
+
+    Opening it does not wait for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY if is_named else READ)
         with open(descriptor, "rb") as stream:
@@ -241,8 +242,7 @@ def _prefix(path: str) -> tuple[str, ...]:
 
 
 def _exposure_of(path: str) -> str | None:
-    """Return who besides this user and root may write to a file or its folder; None if no other
-    user may."""
+    """Return which other user than root may write to a file or its folder; None if none may."""
     from sbbf_tool.storage.whole import find_writer
 
     writer = find_writer(path)

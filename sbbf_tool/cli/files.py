@@ -170,8 +170,7 @@ class Files:
 
     @property
     def catalog_table(self) -> str | None:
-        """The name of the table in Spark's catalog that the only PATH means, such as
-        `spark:db.events`."""
+        """The table in Spark's catalog that the only PATH names, such as `spark:db.events`."""
         path = next((path for path in self.arguments if path.startswith(_IN_CATALOG)), None)
         if path is None or self.is_listed:
             return None
@@ -277,8 +276,9 @@ class Files:
 
     @cached_property
     def file(self) -> str | None:
-        """The file that the only PATH names, whose report is the whole output; None if there may be
-        several files."""
+        """The file that the only PATH names; None if there may be several files.
+
+        Its report is the whole output."""
         if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
         if self.catalog_table is not None or self.index is not None or self.table is not None:
@@ -313,8 +313,7 @@ class Files:
 
     @property
     def selection(self) -> Selection:
-        """The files in the form that runners take. Raises UsageError for a predicate that cannot be
-        parsed."""
+        """The files as runners take them. Raises UsageError for a malformed predicate."""
         from sbbf_tool.running.selection import Selection
 
         if self._selection is not None:

@@ -1,5 +1,4 @@
-"""Findings as text, on a page and in the formats of CI systems: the place, the evidence and the
-fix."""
+"""Findings as text, on pages and in formats of CI systems: the place, the evidence and the fix."""
 
 from __future__ import annotations
 
@@ -92,8 +91,7 @@ def sum_up(report: CheckReport) -> str:
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
-    """Return the lines for findings of one rule and file: message, evidence, and the commands that
-    fix them."""
+    """Return the lines for findings of one rule and file: message, evidence and fixing commands."""
     return [
         findings[0].message,
         *_evidence(findings),
@@ -102,8 +100,7 @@ def in_full(findings: Sequence[Finding]) -> list[str]:
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each distinct fact, with its columns and row groups, but no more than a few
-    lines."""
+    """Yield a line for each distinct fact, with its columns and row groups; only the first few."""
     if len({finding.file for finding in findings}) > 1:
         yield from list_places(findings)
         return

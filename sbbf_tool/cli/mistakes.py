@@ -15,8 +15,7 @@ _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
 
 def describe_mistake(error: click.ClickException | SbbfError, context: click.Context | None) -> str:
-    """Describe a mistake: where it is, what it is, and what to do, with the settings that it is
-    about."""
+    """Describe a mistake: its place, what it is, what to do, and the settings that it is about."""
     if isinstance(error, SbbfError):
         message = str(error)
         if isinstance(error, UsageError):

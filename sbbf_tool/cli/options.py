@@ -149,8 +149,7 @@ def add_options(
 
 
 def settable_options(command: click.Command) -> Iterator[click.Option]:
-    """Yield the options of a command that an environment variable or a configuration file may
-    set."""
+    """Yield the options of a command that a variable or a configuration file may set."""
     where = (ANYWHERE,) if changes_files(command) else (ANYWHERE, READING)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and about(parameter).settable in where:
@@ -181,8 +180,7 @@ RISKS = {
 
 
 def allow_option(*risks: str) -> Callable[[Any], Any]:
-    """Build the option that confirms risks; it passes `allow`, a set of their names, to a
-    command."""
+    """Build the option that confirms risks: it passes the set of their names as `allow`."""
     names = ", ".join(risks)
     explanations = ", ".join(f"{name} ({RISKS[name]})" for name in risks)
     return click.option(

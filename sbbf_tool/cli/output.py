@@ -48,8 +48,7 @@ class Terminal:
         return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
     def width(self, stream: TextIO) -> int | None:
-        """Return the width of the stream in cells; None if lines may have any length, as in a pipe
-        or with `--all`."""
+        """Return the width of the stream in cells; None, as for a pipe or `--all`, for any."""
         if self.shows_all or not is_terminal(stream):
             return None
         return max(_columns_of(stream), MIN_WIDTH)
@@ -328,8 +327,7 @@ def complain(line: str, *, kind: str = "error") -> None:
 
 
 def writer_for(stream: TextIO) -> Plain:
-    """Return what lays out lines and tables for a stream: a screen, if it has a width or
-    colours."""
+    """Return what lays out lines and tables for a stream: a screen, if it has width or colours."""
     width = terminal().width(stream)
     has_color = terminal().has_color(stream)
     if width is None and not has_color:

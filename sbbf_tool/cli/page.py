@@ -36,8 +36,7 @@ _MOST_NAMES = 12
 
 
 class Page:
-    """Where a command prints its lines and tables: plain text or, on a terminal, what a screen
-    draws."""
+    """Where a command prints lines and tables: as plain text or, on a terminal, as a screen."""
 
     units = False
     is_terminal = False
@@ -60,8 +59,7 @@ class Page:
         self.width = self._writer.width
 
     def say(self, line: str, word: str = "") -> None:
-        """Print a line, which is escaped. The last `word` and colon in it gets the style of the
-        word."""
+        """Print a line, which is escaped. Its last `word`, with a colon, gets the word's style."""
         self._print(self._writer.wrap(escape(line), word))
 
     def command(self, words: Sequence[str], label: str = "") -> None:

@@ -18,10 +18,10 @@ from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extension import named
 from sbbf_tool.frozen import replace
+from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport, Finding
     from sbbf_tool.rules.catalog import PathEntry, PathPolicies, Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.table import Table
@@ -212,7 +212,6 @@ class Baseline:
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule
         without other findings is `known`."""
-        from sbbf_tool.reports.findings import SEVERITIES
         from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
         findings = [finding for finding in report.findings if not self._has(finding)]
@@ -235,8 +234,7 @@ class Baseline:
 
 
 def read_baseline(path: str) -> Baseline:
-    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for any other
-    file."""
+    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for others."""
     from sbbf_tool.file.row_file import read_rows
 
     try:

@@ -125,29 +125,18 @@ def command(
                 "--quick is for an index and its column, without --where and --strict"
             )
         files.index.lists = False
-    verb = Probe(
-        None if column == "*" else column,
-        values,
-        dialect,
-        filters_only,
-        confirm or rows,
-        rows,
-        also=also,
-    )
+    queried_column = None if column == "*" else column
+    verb = Probe(queried_column, values, dialect, filters_only, confirm or rows, rows, also=also)
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
-        counts = view.counts
-        requests = f" in {counts['requests']:,} requests" if counts["requests"] else ""
-        num_files = format_count(counts["files"], "file")
-        complain(f"read {counts['bytes_read']:,} bytes of {num_files}{requests}", kind="note")
+        view.say_costs()
     return code
 
 
 class _ProbeView(AnswerView["ProbeReport"]):
-    """Lines of the values that a file may hold and their row groups, or of the rows that have
-    them."""
+    """Lines of the values that a file may hold, with their row groups, or of their rows."""
 
     schema = "probe"
 
@@ -296,6 +285,13 @@ class _ProbeView(AnswerView["ProbeReport"]):
         place = f"{format_count(self._unlisted, 'Parquet file')} below {redact(table.location)}"
         yield f"{place} {verb} in no retained version{hint}"
 
+    def say_costs(self) -> None:
+        """Print on standard error how much was read."""
+        requests = self.counts["requests"]
+        ending = f" in {requests:,} requests" if requests else ""
+        num_files = format_count(self.counts["files"], "file")
+        complain(f"read {self.counts['bytes_read']:,} bytes of {num_files}{ending}", kind="note")
+
     @cached_property
     def _unlisted(self) -> int:
         return self.files.selection.count_unlisted()
@@ -318,9 +314,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
         return totals
 
 
-def _name(report: ProbeReport, column: str | None) -> str:
-    """Return the beginning of a line: the file and, if the report is about all columns, the
-    column."""
+def _name(report: ProbeReport, column: str | None = None) -> str:
+    """Return the beginning of a line: the file and, in a report on all columns, the column."""
     if report.column is None and column is not None:
         return f"{report.file}: {column}: "
     return f"{report.file}: "
@@ -351,7 +346,7 @@ def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
             ending = f" ({format_count(count, 'row')})"
         elif confirms or answer == CANNOT_SAY:
             ending = f" ({answer}: {reason})"
-        place = _name(report, column[0] if column else None)
+        place = _name(report, *column)
         yield f"{place}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
     columns_of: dict[str, list[str]] = {}
     for each in report.inconclusive:

@@ -137,8 +137,9 @@ def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:
 
 
 def _split_arguments(files: Files) -> tuple[str, ...]:
-    """Return the arguments `PATH COLUMN VALUE...`; only the values keep their marks. Raises
-    click.UsageError."""
+    """Return the arguments `PATH COLUMN VALUE...`, of which the values keep their marks.
+
+    Raises click.UsageError."""
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:

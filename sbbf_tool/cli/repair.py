@@ -113,7 +113,8 @@ class _RepairView(View["RepairReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         filters, dropped, findings = (self.total[name] for name in self.sums)
-        done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
+        would_be = "would be " if self._is_dry_run else ""
+        done = _describe(filters, dropped, would_be)
         remaining = f"{format_count(findings, 'finding')} remaining"
         page.say(f"{files}; {done}, {remaining}{count_gaps(self._gaps)}")
 

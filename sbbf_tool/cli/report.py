@@ -196,8 +196,9 @@ class _Loop:
             view.undo.add(row)
         # Other commands show the warnings of a report in their output.
         if self._work.changes:
+            path = None if self._is_single else row.path
             for warning in getattr(report, "warnings", ()):
-                self._say(None if self._is_single else row.path, warning, "warning")
+                self._say(path, warning, "warning")
         is_skipped = row.status == SKIPPED and report is None and not _has_nothing_to_do(row)
         if is_skipped and view.commits is not None:
             self._say(row.path, f"skipped: {reason}", "note")

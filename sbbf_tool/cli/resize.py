@@ -154,13 +154,8 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
 def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a column below `SIZES`."""
     for size in sizes:
-        yield (
-            column,
-            f"1/{1 << size.halvings}" if size.halvings else "as it is",
-            size.bytes,
-            size.mean_fpp,
-            size.worst_fpp,
-        )
+        share = f"1/{1 << size.halvings}" if size.halvings else "as it is"
+        yield column, share, size.bytes, size.mean_fpp, size.worst_fpp
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:

@@ -147,8 +147,7 @@ def _split(
 
 
 def _ensure_lengths(pieces: Sequence[bytes], first: int, most: int, place: str) -> None:
-    """Raise click.UsageError for a piece of more than `most` bytes; the first one has the number
-    `first`."""
+    """Raise click.UsageError for a piece of more than `most` bytes; the first has this number."""
     for number, piece in enumerate(pieces, first):
         if len(piece) > most:
             raise click.UsageError(f"{place} {number:,} has more than {most:,} bytes")
@@ -178,8 +177,7 @@ class _LineChecks:
         """The reasons of the warnings so far."""
 
     def check(self, first: int, lines: list[bytes]) -> list[bytes]:
-        """Return the lines, of which the first has this number, without the carriage returns at
-        their ends."""
+        """Return the lines, the first with this number, without carriage returns at their ends."""
         text = b"\n".join(lines)
         if b"\r\n" in text or text.endswith(b"\r"):
             self._warn(

@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
 
 from sbbf_tool.display import escape
+from sbbf_tool.extension import load_each
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_number
+from sbbf_tool.reports.plain import hints_of, schema_of, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,8 +30,6 @@ class JoinedRow:
     again, the last counts."""
 
     def __init__(self, *parts: type, but: Collection[str]) -> None:
-        from sbbf_tool.reports.plain import hints_of
-
         hints: dict[str, Any] = {}
         for at, part in enumerate(parts):
             for name, hint in hints_of(part):
@@ -84,8 +85,6 @@ class Tabular(Frozen, ABC):
         """Return the schema of `to_arrow`."""
         import pyarrow as pa
 
-        from sbbf_tool.reports.plain import schema_of
-
         fields = list(schema_of(cls._row or cls))
         if cls._first:
             fields = [*(field for field in schema_of(cls) if field.name in cls._first), *fields]
@@ -98,8 +97,6 @@ class Tabular(Frozen, ABC):
 
     def plain_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as `to_plain` converts them, each of which is made when it is taken."""
-        from sbbf_tool.reports.plain import to_plain
-
         values = {name: to_plain(getattr(self, name)) for name in type(self)._first}
         for row in (self,) if type(self)._row is None else self._rows():
             yield {**values, **to_plain(row)}
@@ -132,10 +129,6 @@ class Tabular(Frozen, ABC):
         return "\n".join([*lines, "</table>", *self._render_figures()])
 
     def _render_figures(self) -> Iterator[str]:
-        from zlib import crc32
-
-        from sbbf_tool.extension import load_each
-
         name = type(self).__name__
         title = f"{name} {self._summary()}"
         # A notebook shows several reports on one page.

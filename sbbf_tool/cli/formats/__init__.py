@@ -201,12 +201,10 @@ class View(Generic[Report]):
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
         self.outcomes: Counter[str] = Counter()
-        """Number of files by status, or by the reason of those that were not opened, set before
-        `show_end`."""
+        """Number of files by status, or by the reason of unopened ones; set before `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
-        """Count one more report, print to standard error what failed in it, and return its exit
-        code."""
+        """Count one more report, print to standard error what failed in it, return its code."""
         return 0
 
     def prepare(self, report: Report) -> Report:

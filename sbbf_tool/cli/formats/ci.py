@@ -218,8 +218,7 @@ class Sarif:
         self._target.write(encodable_json(document, self._target.encoding, indent=_INDENT) + "\n")
 
     def _keep_worst(self) -> None:
-        """Leave out the mildest results and notifications beyond the limit, so that memory is
-        bounded."""
+        """Leave out the mildest results and notifications beyond the limit, to bound memory."""
         for items in (self._results, self._notifications):
             if len(items) > MOST_RESULTS:
                 self._left_out += len(items) - MOST_RESULTS
@@ -283,6 +282,7 @@ def _result(finding: Finding, rule_number: int) -> dict[str, Any]:
         "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
         "logicalLocations": [{"fullyQualifiedName": name, "kind": "member"} for name in names],
     }
+    fix = command_of(finding.fix) if finding.fix else None
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_number,
@@ -290,7 +290,7 @@ def _result(finding: Finding, rule_number: int) -> dict[str, Any]:
         "message": {"text": "\n".join(in_full([finding]))},
         "locations": [location],
         "partialFingerprints": {"ruleAndColumn/v1": f"{finding.rule}:{finding.column}"},
-        "properties": {"fix": command_of(finding.fix) if finding.fix else None},
+        "properties": {"fix": fix},
     }
 
 

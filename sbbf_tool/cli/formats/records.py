@@ -82,8 +82,7 @@ class _Text:
 
 
 def _flat_fields(schema: pa.Schema) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the name and the path of each field, with the fields of structs in place of the
-    struct."""
+    """Yield the name and the path of each field; those of a struct are in its place."""
     import pyarrow as pa
 
     for field in schema:
