@@ -88,7 +88,7 @@ class HashLiteral(Frozen):
         return int(self.hashes[0])
 
 
-class _Value(NamedTuple):
+class _ParsedValue(NamedTuple):
     """A value that the indexes are probed for."""
 
     text: str | None
@@ -136,10 +136,10 @@ def probe_paimon(
     )
 
 
-def _parse_value(text: str | None, data_type: DataType) -> _Value:
+def _parse_value(text: str | None, data_type: DataType) -> _ParsedValue:
     if text is None or key_of(data_type) is None:
-        return _Value(text, None)
-    return _Value(text, parse_literal(text, data_type))
+        return _ParsedValue(text, None)
+    return _ParsedValue(text, parse_literal(text, data_type))
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:
@@ -165,7 +165,7 @@ def _probe_file(
     live: IndexedFile,
     name: str,
     current_type: DataType,
-    values: Sequence[_Value],
+    values: Sequence[_ParsedValue],
 ) -> ProbedFile:
     """Probe the index of a data file for values of the column with this current name."""
     index = find_index(table.files, live)
@@ -197,7 +197,7 @@ def _probe_file(
 
 
 def _probe_value(
-    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: _Value
+    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: _ParsedValue
 ) -> IndexAnswer:
     """Look up a value of the current type in the index of a file with the `stored` type."""
     if index.container is None:
@@ -213,7 +213,7 @@ def _probe_value(
 
 
 def _apply_partition(
-    live: IndexedFile, column: str, answer: IndexAnswer, value: _Value
+    live: IndexedFile, column: str, answer: IndexAnswer, value: _ParsedValue
 ) -> IndexAnswer:
     """Replace the answer with that of the file's partition if it has the column.
 
