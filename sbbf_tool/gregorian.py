@@ -34,7 +34,9 @@ def days_of(date: Date) -> int | None:
     day_of_year = (153 * ((date.month + 9) % 12) + 2) // 5 + date.day - 1
     leap_days = year_of_era // 4 - year_of_era // 100
     days = era * _DAYS_IN_ERA + year_of_era * 365 + leap_days + day_of_year - _EPOCH
-    return days if date_of(days) == date else None
+    if date_of(days) != date:  # such as 30 February
+        return None
+    return days
 
 
 def date_of(days: int) -> Date:

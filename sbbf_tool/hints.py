@@ -60,9 +60,12 @@ class Fix(Frozen):
         if self.keys is not None:
             # The function takes the keys themselves, which must not appear in text.
             values["keys"] = "..."
-        is_one = len(self.files) == 1
-        files = repr(self.files[0]) if is_one else repr(list(self.files))
-        if self.verb not in _VERBS or (is_one and os.path.isfile(self.files[0])):
+        files = repr(list(self.files))
+        is_file = False
+        if len(self.files) == 1:
+            files = repr(self.files[0])
+            is_file = os.path.isfile(self.files[0])
+        if is_file or self.verb not in _VERBS:
             return _call(self.verb, files, **values)
         edit = _call("Edit", **_take(values, "in_place", "keys"))
         if self.verb == "add_filters":

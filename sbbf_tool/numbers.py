@@ -79,7 +79,9 @@ def parse_size(text: str) -> int | None:
     if match is None:
         return None
     factor = _BYTES_PER_UNIT.get(match[2].upper())
-    return None if factor is None else int(match[1]) * factor
+    if factor is None:
+        return None
+    return int(match[1]) * factor
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:

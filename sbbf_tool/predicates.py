@@ -88,7 +88,9 @@ class Parser:
         return expression
 
     def fail(self, token: Token) -> NoReturn:
-        place = "the end" if token.kind == "end" else repr(token.text)
+        place = repr(token.text)
+        if token.kind == "end":
+            place = "the end"
         raise UsageError(f"cannot parse {self.name} {self.text!r} at {place}", hint=self.hint)
 
     def check_literal(self, token: Token) -> Token:
@@ -131,14 +133,18 @@ class Parser:
         operands = [self._parse_all_of()]
         while self._take("OR"):
             operands.append(self._parse_all_of())
-        return operands[0] if len(operands) == 1 else AnyOf(tuple(operands))
+        if len(operands) == 1:
+            return operands[0]
+        return AnyOf(tuple(operands))
 
     def _parse_all_of(self) -> Expression:
         parse_operand = self._parse_condition if self.only_and else self._parse_operand
         operands = [parse_operand()]
         while self._take("AND"):
             operands.append(parse_operand())
-        return operands[0] if len(operands) == 1 else AllOf(tuple(operands))
+        if len(operands) == 1:
+            return operands[0]
+        return AllOf(tuple(operands))
 
     def _parse_operand(self) -> Expression:
         self._depth += 1
