@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import sqrt
-from typing import Any
+from typing import NamedTuple
 
 from sbbf_tool.bloom.block_bits import BLOCK_BITS, expect_blocks_by_bits
 from sbbf_tool.extensions.report.contents import FileContents, FilterDetail, StoredPart
@@ -24,52 +24,59 @@ _UNREFERENCED_NOTE = (
     " Nothing refers to the unreferenced bytes, for example an older "
     "footer: they take space, and no reader needs them."
 )
+_EARLIER_NOTE = " The report of the earlier file has its filters and footer, but not its pages."
+_COLUMNS_HEAD = (
+    "column",
+    "pages",
+    "dictionaries",
+    "filters",
+    "filters per byte of pages and dictionaries",
+)
 _BLOCKS = "Bits set per block"
+_BLOCKS_HEAD = (
+    "column",
+    "row group",
+    "blocks",
+    "empty blocks",
+    "fewest bits",
+    "most bits",
+    "difference from even hashing",
+)
 _STEP = 8
 """Bits per bar of the histogram of blocks."""
+_STARTS = range(0, BLOCK_BITS + 1, _STEP)
+"""The fewest bits of each bar."""
 
 
 def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = None) -> Figure:
     """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier
     `inspect` of it."""
     report = contents.inspect
+    kinds = {part.kind for part in contents.parts}
+    note = _BYTES_NOTE
+    if "unreferenced" in kinds:
+        note += _UNREFERENCED_NOTE
+    before = None
+    if earlier is not None:
+        before = (_parts_before(earlier), earlier.file_bytes)
+        note += _EARLIER_NOTE
     parts = [
         Span(part.offset, part.offset + part.length, part.kind, part.name)
         for part in contents.parts
     ]
-    before = None if earlier is None else (_parts_before(earlier), earlier.file_bytes)
-    svg = draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before)
-    kinds = {part.kind for part in contents.parts}
+    by_content = table(
+        "Bytes by content",
+        ("content", "parts", "bytes", "share of the file"),
+        _rows_by_kind(contents.parts, report.file_bytes),
+    )
+    by_column = table("Bytes by column", _COLUMNS_HEAD, _rows_by_column(contents))
     return Figure(
         "bytes",
         _BYTES,
-        _BYTES_NOTE
-        + (_UNREFERENCED_NOTE if "unreferenced" in kinds else "")
-        + (
-            " The report of the earlier file has its filters and footer, but not its pages."
-            if before is not None
-            else ""
-        ),
-        svg,
-        (
-            table(
-                "Bytes by content",
-                ("content", "parts", "bytes", "share of the file"),
-                _rows_by_kind(contents.parts, report.file_bytes),
-            ),
-            table(
-                "Bytes by column",
-                (
-                    "column",
-                    "pages",
-                    "dictionaries",
-                    "filters",
-                    "filters per byte of pages and dictionaries",
-                ),
-                _rows_by_column(contents),
-            ),
-        ),
-        tuple((style, name) for kind, (style, name) in KINDS.items() if kind in kinds),
+        note,
+        draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before),
+        (by_content, by_column),
+        tuple(KINDS[kind] for kind in KINDS if kind in kinds),
     )
 
 
@@ -91,37 +98,22 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
             sums.setdefault(part.column, Counter())[part.kind] += part.length
     for column, by_kind in sums.items():
         pages = by_kind["pages"] + by_kind["dictionary page"]
-        share = by_kind["filter"] / pages if pages and by_kind["filter"] else None
+        filters = by_kind["filter"]
         yield (
             column,
             size(by_kind["pages"]),
             size(by_kind["dictionary page"]),
-            size(by_kind["filter"]),
-            rate(share),
+            size(filters),
+            rate(filters / pages) if filters and pages else None,
         )
 
 
 def _parts_before(report: InspectReport) -> list[Span]:
     """Return the parts that the report states; the bytes between them are pages and whatever else
     the file had."""
-    total, footer = report.file_bytes, report.footer_bytes
-    parts_of_report = [
-        Span(
-            row.offset,
-            row.offset + (row.header_bytes or 0) + (row.bitset_bytes or 0),
-            "filter",
-            f"filter of {row.column}",
-        )
-        for row in report.filters
-        if row.offset is not None
-    ]
-    parts_of_report += [
-        Span(each.offset, each.offset + each.length, "unreferenced", each.kind)
-        for each in report.unreferenced
-    ]
-    parts_of_report.append(Span(max(0, total - footer), total, "footer", "footer"))
-    parts, position = [], 0
-    for part in sorted(parts_of_report):
+    parts: list[Span] = []
+    position = 0
+    for part in sorted(_stated_parts(report)):
         if part.start > position:
             parts.append(Span(position, part.start, "pages", "pages, indexes and other bytes"))
         parts.append(part)
@@ -129,73 +121,93 @@ def _parts_before(report: InspectReport) -> list[Span]:
     return parts
 
 
+def _stated_parts(report: InspectReport) -> Iterator[Span]:
+    """Yield the filters, the unreferenced bytes and the footer of a report."""
+    for row in report.filters:
+        if row.offset is not None:
+            end = row.offset + (row.header_bytes or 0) + (row.bitset_bytes or 0)
+            yield Span(row.offset, end, "filter", f"filter of {row.column}")
+    for gap in report.unreferenced:
+        yield Span(gap.offset, gap.offset + gap.length, "unreferenced", gap.kind)
+    start_of_footer = max(0, report.file_bytes - report.footer_bytes)
+    yield Span(start_of_footer, report.file_bytes, "footer", "footer")
+
+
+class _BlockBins(NamedTuple):
+    """The blocks of a filter in the bars of a histogram."""
+
+    detail: FilterDetail
+    blocks: list[int]
+    """Number of blocks in each bar."""
+    expected: list[float]
+    """Number of blocks in each bar if values hash evenly."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.detail.column}, row group {self.detail.row_group}"
+
+    @property
+    def deviation(self) -> float:
+        """The share of blocks that would have to move to another bar of the histogram to match the
+        expectation."""
+        pairs = zip(self.blocks, self.expected, strict=True)
+        differences = sum(abs(number - expected) for number, expected in pairs)
+        return float(differences / 2 / sum(self.blocks))
+
+    @property
+    def score(self) -> tuple[bool, float]:
+        """Whether several blocks are all alike, and the deviation by that of chance alone: few
+        blocks scatter more."""
+        blocks = sum(self.blocks)
+        variances = (max(0.0, number * (1 - number / blocks)) for number in self.expected)
+        chance = sum(0.4 * sqrt(variance) for variance in variances) / blocks
+        return _is_uniform(self.detail), self.deviation / (chance + 1 / blocks)
+
+
 def build_blocks_figure(contents: FileContents) -> Figure | None:
     """Build the histogram of the filter whose blocks differ most from those of values that hash
     evenly; None without filters."""
-    details = [detail for detail in contents.filters if sum(detail.blocks_by_bits)]
-    if not details:
-        return None
-    rows = {(row.row_group, row.column): row for row in contents.inspect.filters}
-    deviations = {
-        id(detail): _measure_deviation(detail, rows.get((detail.row_group, detail.column)))
-        for detail in details
-    }
-    scores = {
-        id(detail): _score(
-            detail, deviations[id(detail)], rows.get((detail.row_group, detail.column))
-        )
-        for detail in details
-    }
-    chosen = max(details, key=lambda detail: scores[id(detail)])
-    report = rows.get((chosen.row_group, chosen.column))
-    place = f"{chosen.column}, row group {chosen.row_group}"
-    bins = [
-        Bar(
-            f"{start}",
-            blocks,
-            "",
-            f"{place}: {format_count(blocks, 'block')} with {_range_of(start)} bits set",
-            "filter",
-        )
-        for start, blocks in _bin(chosen.blocks_by_bits)
+    reports = {(row.row_group, row.column): row for row in contents.inspect.filters}
+    filters = [
+        _bin_blocks(detail, reports.get((detail.row_group, detail.column)))
+        for detail in contents.filters
+        if sum(detail.blocks_by_bits)
     ]
-    expected = [number for _, number in _bin(_expect(chosen, report))]
-    title = f"{_BLOCKS}: {place}"
-    note = f"The filter of {place}{_describe_blocks(chosen)}"
-    content = table(
-        "Blocks of each filter",
-        (
-            "column",
-            "row group",
-            "blocks",
-            "empty blocks",
-            "fewest bits",
-            "most bits",
-            "difference from even hashing",
-        ),
-        (
-            (
-                detail.column,
-                count(detail.row_group),
-                *_row_of_blocks(detail),
-                None if _is_uniform(detail) else rate(deviations[id(detail)]),
-            )
-            for detail in details
-        ),
-    )
+    if not filters:
+        return None
+    chosen = max(filters, key=lambda bins: bins.score)
+    title = f"{_BLOCKS}: {chosen.place}"
     histogram = table(
-        f"Blocks by bits set: {place}",
+        f"Blocks by bits set: {chosen.place}",
         ("bits set", "blocks", "expected"),
-        (
-            (_range_of(start), count(blocks), count(round(number, 1)))
-            for (start, blocks), number in zip(_bin(chosen.blocks_by_bits), expected, strict=True)
-            if blocks or number >= 0.05
-        ),
+        _rows_of_histogram(chosen),
     )
+    content = table("Blocks of each filter", _BLOCKS_HEAD, map(_row_of_blocks, filters))
     svg = draw_histogram(
-        "blocks_p", title, bins, f"bits set, of {BLOCK_BITS} of a block", "blocks", expected
+        "blocks_p",
+        title,
+        _bars_of_blocks(chosen),
+        f"bits set, of {BLOCK_BITS} of a block",
+        "blocks",
+        chosen.expected,
     )
+    note = f"The filter of {chosen.place}{_describe_blocks(chosen.detail)}"
     return Figure("blocks", title, note, svg, (histogram, content))
+
+
+def _bars_of_blocks(bins: _BlockBins) -> list[Bar]:
+    bars = []
+    for start, number in zip(_STARTS, bins.blocks, strict=True):
+        blocks = format_count(number, "block")
+        title = f"{bins.place}: {blocks} with {_range_of(start)} bits set"
+        bars.append(Bar(f"{start}", number, "", title, "filter"))
+    return bars
+
+
+def _rows_of_histogram(bins: _BlockBins) -> Iterator[tuple[Value, ...]]:
+    for start, blocks, expected in zip(_STARTS, bins.blocks, bins.expected, strict=True):
+        if blocks or expected >= 0.05:
+            yield _range_of(start), count(blocks), count(round(expected, 1))
 
 
 def _is_uniform(detail: FilterDetail) -> bool:
@@ -218,17 +230,21 @@ def _describe_blocks(detail: FilterDetail) -> str:
         )
     return (
         ", whose blocks differ most from what values that hash evenly would give (the line). "
-        "More blocks at 0 than the line has, or two "
-        "hills, mean that the bits are not those of the column's values. Filters of few blocks "
-        "scatter more."
+        "More blocks at 0 than the line has, or two hills, mean that the bits are not those of "
+        "the column's values. Filters of few blocks scatter more."
     )
 
 
-def _bin(numbers: tuple[int, ...] | list[float]) -> list[tuple[int, Any]]:
-    """Sum up the numbers of blocks in steps; the last step has the full blocks alone."""
-    return [
-        (start, sum(numbers[start : start + _STEP])) for start in range(0, BLOCK_BITS + 1, _STEP)
-    ]
+def _bin_blocks(detail: FilterDetail, report: FilterReport | None) -> _BlockBins:
+    """Sum up the blocks of a filter, and those expected of it, in steps; the last step has the full
+    blocks alone."""
+    by_bits = detail.blocks_by_bits
+    expected = _expect(detail, report)
+    return _BlockBins(
+        detail,
+        [sum(by_bits[start : start + _STEP]) for start in _STARTS],
+        [sum(expected[start : start + _STEP]) for start in _STARTS],
+    )
 
 
 def _range_of(start: int) -> str:
@@ -236,39 +252,21 @@ def _range_of(start: int) -> str:
 
 
 def _expect(detail: FilterDetail, report: FilterReport | None) -> list[float]:
-    ndv = report.estimated_ndv if report is not None else None
     blocks = sum(detail.blocks_by_bits)
-    if ndv is None:  # every bit is set
+    if report is None or report.estimated_ndv is None:  # every bit is set
         return [0.0] * BLOCK_BITS + [float(blocks)]
-    return expect_blocks_by_bits(blocks, ndv)
+    return expect_blocks_by_bits(blocks, report.estimated_ndv)
 
 
-def _measure_deviation(detail: FilterDetail, report: FilterReport | None) -> float:
-    """Return the share of blocks that would have to move to another bar of the histogram to match
-    the expectation."""
-    blocks = sum(detail.blocks_by_bits)
-    pairs = zip(_bin(detail.blocks_by_bits), _bin(_expect(detail, report)), strict=True)
-    return float(sum(abs(number - expected) for (_, number), (_, expected) in pairs) / 2 / blocks)
-
-
-def _score(
-    detail: FilterDetail, deviation: float, report: FilterReport | None
-) -> tuple[bool, float]:
-    """Return whether several blocks are all alike, and the deviation by that of chance alone: few
-    blocks scatter more."""
-    blocks = sum(detail.blocks_by_bits)
-    expected = (number for _, number in _bin(_expect(detail, report)))
-    chance = (
-        sum(0.4 * sqrt(max(0.0, number * (1 - number / blocks))) for number in expected) / blocks
-    )
-    return _is_uniform(detail), deviation / (chance + 1 / blocks)
-
-
-def _row_of_blocks(detail: FilterDetail) -> tuple[Value, ...]:
+def _row_of_blocks(bins: _BlockBins) -> tuple[Value, ...]:
+    detail = bins.detail
     with_blocks = [bits for bits, blocks in enumerate(detail.blocks_by_bits) if blocks]
     return (
+        detail.column,
+        count(detail.row_group),
         count(sum(detail.blocks_by_bits)),
         count(detail.blocks_by_bits[0]),
         count(with_blocks[0]),
         count(with_blocks[-1]),
+        None if _is_uniform(detail) else rate(bins.deviation),
     )

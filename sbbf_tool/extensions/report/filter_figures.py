@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sbbf_tool.extensions.report.pictures.bars import GridCell, bin_size, draw_grid
 from sbbf_tool.extensions.report.pictures.figure import (
     Figure,
+    FigureTable,
     Value,
     count,
     load_style,
@@ -37,15 +38,21 @@ FILL = "Share of bits set, by column and row group"
 
 _RATES_NOTE = (
     "The line is the rate that the format promises. A dot off it is a filter whose bits are not "
-    "spread as values that hash evenly would "
-    "be; a dot far to the right has more bytes than it needs. A hollow dot to the left of a "
-    "filled one counts every stored value: values "
-    "repeat. A hollow dot alone is a filter that is full, at the top, or empty, at the bottom."
+    "spread as values that hash evenly would be; a dot far to the right has more bytes than it "
+    "needs. A hollow dot to the left of a filled one counts every stored value: values repeat. A "
+    "hollow dot alone is a filter that is full, at the top, or empty, at the bottom."
 )
 _FILL_NOTE = (
     "A third to a half of the bits are set in a filter of the right size for a rate of 1 %. Near "
-    "0 %, the filter wastes bytes or lacks "
-    "values; near 100 %, it excludes nothing."
+    "0 %, the filter wastes bytes or lacks values; near 100 %, it excludes nothing."
+)
+_RATES_HEAD = (
+    "column",
+    "row group",
+    "bits per value",
+    "false-positive rate",
+    "distinct values (estimated)",
+    "bitset",
 )
 
 
@@ -58,11 +65,10 @@ def dots_of(
         if row.estimated_fpp is None or not row.bitset_bytes:
             continue
         stored = values.get((row.row_group, row.column))
-        bits_of_stored = row.bitset_bytes * 8 / stored if stored else None
         yield Dot(
             f"{row.column}, row group {row.row_group}",
             row.bits_per_value,
-            bits_of_stored,
+            row.bitset_bytes * 8 / stored if stored else None,
             row.estimated_fpp,
         )
 
@@ -70,17 +76,17 @@ def dots_of(
 def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = ()) -> Figure:
     """Build picture and table of the rates; the table has the filters or, of many, the cells of the
     picture."""
-    if filters or not dots.cells:
-        head: tuple[str, ...] = (
-            "column",
-            "row group",
-            "bits per value",
-            "false-positive rate",
-            "distinct values (estimated)",
-            "bitset",
-        )
-        rows: Iterable[tuple[Value, ...]] = (
-            (
+    if filters:
+        content = table("Filters", _RATES_HEAD, _rows_of_rates(filters))
+    else:
+        content = _list_dots(dots)
+    return Figure(key, RATES, _RATES_NOTE, draw_rates(f"{key}_p", RATES, dots), (content,))
+
+
+def _rows_of_rates(filters: Sequence[FilterReport]) -> Iterator[tuple[Value, ...]]:
+    for row in filters:
+        if row.estimated_fpp is not None:
+            yield (
                 row.column,
                 count(row.row_group),
                 count(row.bits_per_value),
@@ -88,31 +94,27 @@ def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = (
                 count(row.estimated_ndv),
                 size(row.bitset_bytes),
             )
-            for row in filters
-            if row.estimated_fpp is not None
-        )
-        if not filters:
-            head = ("filter", "bits per value", "false-positive rate")
-            rows = (
-                (dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp))
-                for dot in dots.items
-            )
-        content = table("Filters", head, rows)
-    else:
-        content = table(
+
+
+def _list_dots(dots: Dots) -> FigureTable:
+    """Return the table of the dots or, of many, of the cells of the picture."""
+    if dots.cells:
+        return table(
             "Filters by bits per value and rate",
             ("bits per value", "false-positive rate", "filters"),
             map(_row_of_cell, dots.cells),
         )
-    return Figure(key, RATES, _RATES_NOTE, draw_rates(f"{key}_p", RATES, dots), (content,))
+    rows = ((dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)) for dot in dots.items)
+    return table("Filters", ("filter", "bits per value", "false-positive rate"), rows)
 
 
 def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
-    (low, high), (least, most) = cell_bounds(cell[0])
+    place, filters = cell
+    (low, high), (least, most) = cell_bounds(place)
     return (
         f"{format_number(low)} to {format_number(high)}",
         f"{format_percent(least)} to {format_percent(most)}",
-        count(cell[1]),
+        count(filters),
     )
 
 
@@ -128,53 +130,68 @@ def build_fill_figure(
     `errors` are rules that found an error, by row group and column: their cells have a frame.
     """
     errors = errors or {}
-    columns = list(dict.fromkeys(row.column for row in filters if row.has_filter))
+    stored = [row for row in filters if row.has_filter]
+    columns = list(dict.fromkeys(row.column for row in stored))
     step = bin_size(len(columns), row_groups)
-    bins = range(0, row_groups, step)
-    names = [
-        f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}"
-        for start in bins
-    ]
+    bins = _name_bins(row_groups, step)
+    fullest, errors_by_place = _choose_fullest(stored, columns, step, errors)
+    cells = {place: _fill_cell(row, errors_by_place.get(place)) for place, row in fullest.items()}
+    svg, num_rows = draw_grid(f"{key}_p", FILL, columns, bins, cells, "row group")
+    note = _FILL_NOTE
+    if errors_by_place:
+        note += " A cell with a frame and ! has an error; see the findings."
+    if len(cells) < len(columns) * len(bins):
+        note += " An empty cell has no filter."
+    if step > 1:
+        note += f" Each cell is the fullest filter of {step:,} row groups."
+    if num_rows < len(columns):
+        note += f" The picture has the first {num_rows} of {len(columns):,} columns."
+    content = table(
+        "Fill of each filter",
+        ("column", "row group", "bits set", "blocks", "problem"),
+        (_row_of_fill(row, errors) for row in stored),
+    )
+    return Figure(key, FILL, note, svg, (content,))
+
+
+def _name_bins(row_groups: int, step: int) -> list[str]:
+    """Name the row groups of each cell: `step` of them, of `row_groups`."""
+    starts = range(0, row_groups, step)
+    if step == 1:
+        return [f"{start}" for start in starts]
+    return [f"{start}-{min(start + step, row_groups) - 1}" for start in starts]
+
+
+def _choose_fullest(
+    filters: Sequence[FilterReport],
+    columns: Sequence[str],
+    step: int,
+    errors: Mapping[tuple[int, str], str],
+) -> tuple[dict[tuple[int, int], FilterReport], dict[tuple[int, int], str]]:
+    """Return the fullest filter of each cell, and the first error of each cell that has one; cells
+    are numbers of column and bin."""
     fullest: dict[tuple[int, int], FilterReport] = {}
     errors_by_place: dict[tuple[int, int], str] = {}
     numbers = {column: at for at, column in enumerate(columns)}
     for row in filters:
-        if not row.has_filter:
-            continue
         place = numbers[row.column], row.row_group // step
-        if (row.row_group, row.column) in errors:
-            errors_by_place.setdefault(
-                place, f"row group {row.row_group}: {errors[row.row_group, row.column]}"
-            )
+        error = errors.get((row.row_group, row.column))
+        if error is not None:
+            errors_by_place.setdefault(place, f"row group {row.row_group}: {error}")
         rival = fullest.get(place)
         if rival is None or (row.fill_ratio or 0) >= (rival.fill_ratio or 0):
             fullest[place] = row
-    cells = {place: _fill_cell(row, errors_by_place.get(place)) for place, row in fullest.items()}
-    svg, num_rows = draw_grid(f"{key}_p", FILL, columns, names, cells, "row group")
-    more = (
-        f" The picture has the first {num_rows} of {len(columns):,} columns."
-        if num_rows < len(columns)
-        else ""
+    return fullest, errors_by_place
+
+
+def _row_of_fill(row: FilterReport, errors: Mapping[tuple[int, str], str]) -> tuple[Value, ...]:
+    return (
+        row.column,
+        count(row.row_group),
+        rate(row.fill_ratio),
+        count(row.blocks),
+        "; ".join(_list_problems(row, errors)),
     )
-    has_gaps = len(cells) < len(columns) * len(bins)
-    gaps = " An empty cell has no filter." if has_gaps else ""
-    binned = f" Each cell is the fullest filter of {step:,} row groups." if step > 1 else ""
-    framed = " A cell with a frame and ! has an error; see the findings." if errors_by_place else ""
-    rows = (
-        (
-            row.column,
-            count(row.row_group),
-            rate(row.fill_ratio),
-            count(row.blocks),
-            "; ".join(_list_problems(row, errors)),
-        )
-        for row in filters
-        if row.has_filter
-    )
-    content = table(
-        "Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows
-    )
-    return Figure(key, FILL, _FILL_NOTE + framed + gaps + binned + more, svg, (content,))
 
 
 def _list_problems(row: FilterReport, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:
@@ -198,11 +215,9 @@ def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
         f"{format_percent(row.estimated_fpp)}"
     )
     text = f"{row.fill_ratio * 100:.0f}"
-    return (
-        GridCell(row.fill_ratio, text, title)
-        if error is None
-        else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")
-    )
+    if error is not None:
+        return GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")
+    return GridCell(row.fill_ratio, text, title)
 
 
 def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
@@ -210,38 +225,35 @@ def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
     if not any(row.estimated_fpp is not None for row in report.filters):
         return iter(())
     values = {(row.row_group, row.column): row.num_values for row in report.filters}
-    rates = build_rates_figure(
-        f"{key}_rates", Dots(dots_of(report.filters, values)), report.filters
-    )
+    dots = Dots(dots_of(report.filters, values))
+    rates = build_rates_figure(f"{key}_rates", dots, report.filters)
     fill = build_fill_figure(f"{key}_fill", report.filters, report.row_groups)
-    return _render([replace(figure, tables=()) for figure in (rates, fill)])
+    return _render([replace(rates, tables=()), replace(fill, tables=())])
 
 
 def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
     """Yield the HTML of what each engine does with each row group."""
+    if not report.engines:
+        return iter(())
     names = [f"row group {row.row_group}" for row in report.row_groups]
     counts = {engine.name: Counter(engine.steps) for engine in report.engines}
     tiles = {engine.name: list(zip(engine.steps, names, strict=False)) for engine in report.engines}
     title = f"{report.column} = {report.value}"
-    return _render(
-        [build_query_figure(f"{key}_steps", title, counts, tiles, len(names))] if counts else []
-    )
+    return _render([build_query_figure(f"{key}_steps", title, counts, tiles, len(names))])
 
 
 def render_advice(report: AdviceReport, key: str) -> Iterator[str]:
     """Yield the HTML of the rates that smaller filters would have."""
-    curves = [
-        Curve(
-            column.column,
-            tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes),
-        )
-        for column in report.filter_sizes
-    ]
-    return _render([build_folds_figure(f"{key}_folds", curves)] if curves else [])
+    curves = []
+    for column in report.filter_sizes:
+        sizes = ((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes)
+        curves.append(Curve(column.column, tuple(sizes)))
+    if not curves:
+        return iter(())
+    return _render([build_folds_figure(f"{key}_folds", curves)])
 
 
 def _render(figures: Sequence[Figure]) -> Iterator[str]:
-    if figures:
-        yield f'<div class="sbbf"><style>{load_style()}</style>'
-        yield from map(render_figure, figures)
-        yield "</div>"
+    yield f'<div class="sbbf"><style>{load_style()}</style>'
+    yield from map(render_figure, figures)
+    yield "</div>"

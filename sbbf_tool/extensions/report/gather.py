@@ -36,13 +36,11 @@ from sbbf_tool.verbs.explain import Explain, ExplainReport
 from sbbf_tool.verbs.inspect import Inspect
 from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
-FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = (
-    "filter",
-    "unreferenced",
-    "footer",
-    "other",
-    "dictionary page",
-)
+FILTER = "filter"
+UNREFERENCED = "unreferenced"
+FOOTER = "footer"
+FURTHER = "other"
+DICTIONARY = "dictionary page"
 
 
 def describe_contents(
@@ -53,7 +51,8 @@ def describe_contents(
     file.expect_filters(file.footer.columns, whole=True)
     stored_filters: list[StoredFilter] = []
     details = tuple(_describe_filters(file, stored_filters, detailed=detailed))
-    return details, tuple(_list_parts(file, stored_filters)) if detailed else ()
+    parts = tuple(_list_parts(file, stored_filters)) if detailed else ()
+    return details, parts
 
 
 def _describe_filters(
@@ -95,16 +94,12 @@ def _describe_filter(
 def _list_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterator[StoredPart]:
     """Yield every part of the file once, in order; where parts overlap, as in a damaged file, the
     first has the bytes."""
+    size = file.source.size
     position = 0
-    end_of_file = StoredPart(file.source.size, 0, FURTHER, "")
-    for part in sorted(
-        (*_find_parts(file, stored_filters), end_of_file),
-        key=lambda part: (part.offset, -part.length),
-    ):
-        start, end = (
-            min(place, file.source.size)
-            for place in (max(part.offset, position), part.offset + part.length)
-        )
+    parts = [*_find_parts(file, stored_filters), StoredPart(size, 0, FURTHER, "")]
+    for part in sorted(parts, key=lambda part: (part.offset, -part.length)):
+        start = min(max(part.offset, position), size)
+        end = min(part.offset + part.length, size)
         if start > position:
             yield StoredPart(
                 position, start - position, FURTHER, "bytes whose content the footer does not state"
@@ -116,7 +111,8 @@ def _list_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
 
 
 def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterator[StoredPart]:
-    footer, names = file.footer, [column.name for column in file.footer.columns]
+    footer = file.footer
+    names = [column.name for column in footer.columns]
     yield StoredPart(0, len(MAGIC), FURTHER, "magic")
     yield StoredPart(footer.start, footer.stored_bytes, FOOTER, "footer")
     end = footer.start + footer.stored_bytes
@@ -128,24 +124,19 @@ def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
         name = f"filter of {column}, row group {stored.row_group}"
         yield StoredPart(stored.place.offset, stored.length, FILTER, name, column)
     for gap in ranges_between(file, stored_filters):
-        kind = FURTHER if gap.kind == METADATA_COPY else UNREFERENCED
-        yield StoredPart(
-            gap.start,
-            gap.length,
-            kind,
-            gap.kind if kind == FURTHER else f"unreferenced: {gap.kind}",
-        )
+        if gap.kind == METADATA_COPY:
+            yield StoredPart(gap.start, gap.length, FURTHER, gap.kind)
+        else:
+            yield StoredPart(gap.start, gap.length, UNREFERENCED, f"unreferenced: {gap.kind}")
 
 
 def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[StoredPart]:
     """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of
     its own."""
     place = f"{column}, row group {owned.row_group}"
-    data = (
-        file.footer.chunk_meta(owned.row_group, owned.column).first_data_page
-        if owned.kind == PAGES
-        else None
-    )
+    data = None
+    if owned.kind == PAGES:
+        data = file.footer.chunk_meta(owned.row_group, owned.column).first_data_page
     start = owned.start
     if data is not None and start < data < owned.end:
         yield StoredPart(start, data - start, DICTIONARY, f"dictionary of {place}", column)
@@ -153,8 +144,11 @@ def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[Store
     yield StoredPart(start, owned.end - start, owned.kind, f"{owned.kind} of {place}", column)
 
 
-_STATISTICS, _FILTER, _READ, _HARM = "statistics", "filter", "read", "harm"
-_ORDER = (_STATISTICS, "dictionary", _FILTER, _READ)
+_STATISTICS = "statistics"
+_DICTIONARY = "dictionary"
+_READ = "read"
+_HARM = "harm"
+_ORDER = (_STATISTICS, _DICTIONARY, "filter", _READ)
 
 
 def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -> QuerySteps:
@@ -175,27 +169,25 @@ def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -
 def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
     """Return what happens to a row group in an engine; None stands for engines that query
     dictionaries, without filters."""
-    return _first_of_all(
-        [
-            _last_of_any([_answer(engine, report, number) for report in reports])
-            for reports in conditions
-        ]
-    )
+    return _first_of_all([_step_of_condition(engine, reports, number) for reports in conditions])
+
+
+def _step_of_condition(engine: str | None, reports: Sequence[ExplainReport], number: int) -> str:
+    return _last_of_any([_answer(engine, report, number) for report in reports])
 
 
 def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
     """Return what excludes a row group for one value; a report about a column that the file lacks
     has no engines."""
-    if steps := next((each.steps for each in report.engines if each.name == engine), None):
-        return steps[number]
+    for explanation in report.engines:
+        if explanation.name == engine and explanation.steps:
+            return explanation.steps[number]
     row_group = report.row_groups[number]
-    return (
-        _STATISTICS
-        if row_group.statistics == "absent"
-        else "dictionary"
-        if row_group.dictionary == "absent"
-        else _READ
-    )
+    if row_group.statistics == "absent":
+        return _STATISTICS
+    if row_group.dictionary == "absent":
+        return _DICTIONARY
+    return _READ
 
 
 def _last_of_any(steps: Sequence[str]) -> str:
@@ -231,30 +223,23 @@ class Gather(ReadingVerb[FileContents]):
 
     def on(self, file: ParquetFile) -> FileContents:
         report = Inspect(engine_names=self.engine_names).on(file)
-        findings = Check(Policy(Limits(engines=tuple(self.engine_names)), quick=self.quick)).on(
-            file
-        )
+        policy = Policy(Limits(engines=tuple(self.engine_names)), quick=self.quick)
+        findings = Check(policy).on(file)
         if not self.detailed:
             # The outcomes of rules are most of the bytes of a row, and a page about many files does
             # not list them.
             findings = replace(findings, rules=())
         filters, parts = describe_contents(file, detailed=self.detailed)
-        return FileContents(
-            report,
-            findings,
-            filters,
-            parts,
-            tuple(_explain(file, query, self.engine_names) for query in self.queries),
-        )
+        queries = tuple(_explain(file, query, self.engine_names) for query in self.queries)
+        return FileContents(report, findings, filters, parts, queries)
 
 
 def _explain(file: ParquetFile, query: Query, engines: Iterable[str]) -> QuerySteps:
-    conditions = [
-        [Explain(condition.column, value, engines).on(file) for value in condition.values]
-        for condition in query.conditions
-    ]
-    named_columns = (
-        column for reports in conditions for report in reports for column in report.named_columns
-    )
-    problem = next((column.reason for column in named_columns if column.type is None), None)
-    return replace(combine_steps(query, conditions), problem=problem)
+    conditions = []
+    problems: list[str | None] = []
+    for condition in query.conditions:
+        reports = [Explain(condition.column, value, engines).on(file) for value in condition.values]
+        conditions.append(reports)
+        for report in reports:
+            problems += (column.reason for column in report.named_columns if column.type is None)
+    return replace(combine_steps(query, conditions), problem=problems[0] if problems else None)

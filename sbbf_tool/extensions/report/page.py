@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sbbf_tool
 from sbbf_tool.advice.queries import parse_query
@@ -19,6 +18,11 @@ from sbbf_tool.display import escape, redact, shorten
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
+from sbbf_tool.extensions.report.changes import (
+    EarlierRun,
+    build_changes_figure,
+    read_earlier_inspect,
+)
 from sbbf_tool.extensions.report.contents import (
     FileContents,
     PageFigure,
@@ -26,34 +30,33 @@ from sbbf_tool.extensions.report.contents import (
     UnreadableFile,
 )
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
-from sbbf_tool.extensions.report.gather import Gather
-from sbbf_tool.extensions.report.lake_figures import (
-    EarlierRun,
-    build_changes_figure,
-    build_query_figures,
-    read_earlier_inspect,
+from sbbf_tool.extensions.report.finding_tables import (
+    describe_findings,
+    list_errors,
+    list_findings_by_rule,
+    list_findings_of_file,
 )
+from sbbf_tool.extensions.report.gather import Gather
+from sbbf_tool.extensions.report.lake_figures import build_query_figures
 from sbbf_tool.extensions.report.pictures.figure import (
     Figure,
     FigureTable,
-    count,
     load_file,
     load_style,
     render_figure,
     render_table,
-    table,
 )
 from sbbf_tool.extensions.report.pictures.rates import build_folds_figure
 from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
-from sbbf_tool.numbers import format_count, format_row_groups, format_size
-from sbbf_tool.reports.findings import ERROR, SEVERITIES, Finding
+from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.storage.whole import write_whole
+from sbbf_tool.verbs.inspect import InspectReport
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -99,34 +102,49 @@ class ReportPage:
 
     def figures(self) -> Iterator[Figure]:
         """Yield the figures in the order of the page."""
-        totals, single = self.totals, self._single
-        if single is not None:
-            yield file_figures.build_bytes_figure(
-                single, None if self._earlier is None else self._earlier.single
-            )
-        elif totals.files:
-            yield lake_figures.build_bytes_figure(totals)
-        if totals.filters:
-            filters = single.inspect.filters if single is not None else ()
-            yield build_rates_figure("rates", totals.dots, filters)
-            if single is not None:
-                yield build_fill_figure(
-                    "fill", single.inspect.filters, single.inspect.row_groups, _list_errors(single)
-                )
-            more = (
-                build_folds_figure("folds", curves)
-                if (curves := lake_figures.list_curves(totals))
-                else None,
-                file_figures.build_blocks_figure(single)
-                if single is not None
-                else lake_figures.build_fill_figure(totals),
-                None if single is not None else lake_figures.build_partitions_figure(totals),
-                None if single is not None else lake_figures.build_distribution_figure(totals),
-            )
-            yield from filter(None, more)
-        yield from build_query_figures(totals.queries, loses_rows=totals.loses_rows)
+        if self._single is not None:
+            earlier = None if self._earlier is None else self._earlier.single
+            yield from self._figures_of_file(self._single, earlier)
+        elif self.totals.files:
+            yield from self._figures_of_files()
+        yield from build_query_figures(self.totals.queries, loses_rows=self.totals.loses_rows)
         if self._earlier is not None:
-            yield build_changes_figure(self._earlier, totals)
+            yield build_changes_figure(self._earlier, self.totals)
+
+    def _figures_of_file(
+        self, single: FileContents, earlier: InspectReport | None
+    ) -> Iterator[Figure]:
+        report = single.inspect
+        yield file_figures.build_bytes_figure(single, earlier)
+        if not self.totals.filters:
+            return
+        yield build_rates_figure("rates", self.totals.dots, report.filters)
+        yield build_fill_figure("fill", report.filters, report.row_groups, list_errors(single))
+        yield from self._fold_figures()
+        blocks = file_figures.build_blocks_figure(single)
+        if blocks is not None:
+            yield blocks
+
+    def _figures_of_files(self) -> Iterator[Figure]:
+        totals = self.totals
+        yield lake_figures.build_bytes_figure(totals)
+        if not totals.filters:
+            return
+        yield build_rates_figure("rates", totals.dots)
+        yield from self._fold_figures()
+        for build in (
+            lake_figures.build_fill_figure,
+            lake_figures.build_partitions_figure,
+            lake_figures.build_distribution_figure,
+        ):
+            figure = build(totals)
+            if figure is not None:
+                yield figure
+
+    def _fold_figures(self) -> Iterator[Figure]:
+        curves = lake_figures.list_curves(self.totals)
+        if curves:
+            yield build_folds_figure("folds", curves)
 
     def render(self, version: str, figures: Iterable[Figure] | None = None) -> str:
         """Return the page as text, which is the same for the same files."""
@@ -138,33 +156,23 @@ class ReportPage:
             ) from None
         from markupsafe import Markup
 
-        style, script = load_style() + load_file("page.css"), load_file("sort.js")
+        style = load_style() + load_file("page.css")
+        script = load_file("sort.js")
         all_figures = list(self.figures() if figures is None else figures)
-        tables = [lake_figures.list_columns(self.totals)] if self.totals.columns else []
-        tables += (
-            [lake_figures.list_worst_files(self.totals)]
-            if self._single is None and self.totals.filters
-            else []
-        )
-        verdict, verdict_class = self._describe_findings()
-        rows = tuple((each.file, each.reason) for each in self.unreadable)
-        unreadable = FigureTable(
-            "Files that could not be read",
-            ("file", "reason"),
-            rows,
-            self.unreadable_files - len(rows),
-        )
-        sections = [
-            ("findings", "Findings"),
-            *([("columns", "Columns")] if tables else []),
-            *((each.key, each.title) for each in all_figures),
-        ]
-        page = Environment(autoescape=True, trim_blocks=False).from_string(
-            load_file("page.html.jinja")
-        )
+        tables = list(self._list_tables())
+        sections = [("findings", "Findings")]
+        if tables:
+            sections.append(("columns", "Columns"))
+        sections += ((figure.key, figure.title) for figure in all_figures)
+        verdict, verdict_class = describe_findings(self.totals, is_whole=not self.unreadable_files)
+        if self._single is not None:
+            findings = list_findings_of_file(self._single, self._write_fix)
+        else:
+            findings = list_findings_by_rule(self.totals)
+        template = load_file("page.html.jinja")
+        page = Environment(autoescape=True, trim_blocks=False).from_string(template)
         return page.render(
-            title="Bloom filters of "
-            f"{', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
+            title=self._title(),
             style=Markup(style),
             style_hash=Markup(_hash(style)),
             script=Markup(script),
@@ -173,23 +181,44 @@ class ReportPage:
             sections=[(key, escape(name)) for key, name in sections],
             verdict=escape(verdict),
             verdict_class=verdict_class,
-            findings=Markup("\n".join(render_table(each) for each in self._list_findings())),
-            unreadable=Markup(render_table(unreadable)) if rows else "",
+            findings=Markup("\n".join(map(render_table, findings))),
+            unreadable=Markup(self._render_unreadable()),
             tables=Markup("\n".join(map(render_table, tables))),
-            figures=[Markup(render_figure(each)) for each in all_figures],
+            figures=[Markup(render_figure(figure)) for figure in all_figures],
             version=version,
         )
 
-    def _list_facts(self) -> Iterator[tuple[str, str]]:
-        totals, single = self.totals, self._single
-        yield (
-            ("Size" if single is not None else "Files"),
-            format_size(totals.bytes) if single is not None else f"{totals.files:,}",
+    def _title(self) -> str:
+        names = ", ".join(map(escape, self._names[:3]))
+        if len(self._names) > 3:
+            names += ", ..."
+        return f"Bloom filters of {names}"
+
+    def _list_tables(self) -> Iterator[FigureTable]:
+        if self.totals.columns:
+            yield lake_figures.list_columns(self.totals)
+        if self._single is None and self.totals.filters:
+            yield lake_figures.list_worst_files(self.totals)
+
+    def _render_unreadable(self) -> str:
+        """Return the markup of the table of files that could not be read, if there are any."""
+        if not self.unreadable:
+            return ""
+        rows = tuple((each.file, each.reason) for each in self.unreadable)
+        more = self.unreadable_files - len(rows)
+        return render_table(
+            FigureTable("Files that could not be read", ("file", "reason"), rows, more)
         )
+
+    def _list_facts(self) -> Iterator[tuple[str, str]]:
+        totals = self.totals
+        single = None if self._single is None else self._single.inspect
         if single is None:
+            yield "Files", f"{totals.files:,}"
             yield "Size of all files", format_size(totals.bytes)
         else:
-            yield "Written by", escape(shorten(single.inspect.created_by or "an unknown writer"))
+            yield "Size", format_size(totals.bytes)
+            yield "Written by", escape(shorten(single.created_by or "an unknown writer"))
         yield "Rows", f"{totals.rows:,}"
         yield "Row groups", f"{totals.row_groups:,}"
         yield "Filters", f"{totals.filters:,}" if totals.filters else "none"
@@ -198,110 +227,17 @@ class ReportPage:
         if totals.unreadable_filters:
             yield "Unreadable filters", f"{totals.unreadable_filters:,}"
         if totals.locked_files:
-            locked = (
-                ", ".join(map(escape, single.inspect.locked_columns))
-                if single is not None
-                else format_count(totals.locked_files, "file")
-            )
+            locked = format_count(totals.locked_files, "file")
+            if single is not None:
+                locked = ", ".join(map(escape, single.locked_columns))
             yield "Locked columns (keys not given)", locked
         if self.unreadable_files:
             yield "Unreadable files", f"{self.unreadable_files:,}"
 
-    def _describe_findings(self) -> tuple[str, str]:
-        counts: Counter[str] = Counter()
-        for _, rule in self.totals.findings_by_rule():
-            counts[rule.severity] += rule.findings
-        if not counts:
-            files = (
-                "No file could be read"
-                if not self.totals.files
-                else "No findings"
-                if self.totals.filters
-                else "No filters"
-            )
-            return (
-                f"{files}.",
-                "doubtful"
-                if self.unreadable_files
-                else "good"
-                if self.totals.filters
-                else "neutral",
-            )
-        sums = ", ".join(
-            format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity]
-        )
-        return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts[
-            "warning"
-        ] else "neutral"
-
-    def _list_findings(self) -> Iterator[FigureTable]:
-        if self._single is not None:
-            check = self._single.check
-            if check.findings:
-                head = (
-                    "severity",
-                    "rule",
-                    "column",
-                    "row groups",
-                    "what is wrong",
-                    "evidence",
-                    "fix",
-                )
-                yield table(
-                    "Findings", head, (self._row_of_finding(finding) for finding in check.findings)
-                )
-            if check.unreadable:
-                yield table(
-                    "Parts that could not be read",
-                    ("place and reason",),
-                    ((each,) for each in check.unreadable),
-                )
-            notes = [*self._single.inspect.notes]
-            if notes:
-                yield table("Notes", ("note",), ((note,) for note in notes))
-        elif self.totals.rules:
-            yield table(
-                "Findings by rule",
-                ("severity", "rule", "findings", "files", "what is wrong", "example"),
-                (
-                    (
-                        rule.severity,
-                        name,
-                        count(rule.findings),
-                        count(rule.files),
-                        rule.message,
-                        rule.example,
-                    )
-                    for name, rule in self.totals.findings_by_rule()
-                ),
-            )
-
-    def _row_of_finding(self, finding: Finding) -> tuple[str | None, ...]:
-        row_groups = sorted(
-            {evidence.row_group for evidence in finding.evidence if evidence.row_group is not None}
-        )
-        place = format_row_groups(row_groups) if row_groups else None
-        first = finding.evidence[0] if finding.evidence else None
-        fact = None if first is None else first.fact
-        if first is not None and first.row_group is not None and len(row_groups) > 1:
-            fact = f"{fact} (row group {first.row_group})"
-        fix = None if finding.fix is None else self._write_fix(finding.fix)
-        return finding.severity, finding.rule, finding.column, place, finding.message, fact, fix
-
-
-def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:
-    """Return the rules that found an error, by row group and column."""
-    errors: dict[tuple[int, str], str] = {}
-    for finding in contents.check.findings:
-        if finding.severity == ERROR and finding.column is not None:
-            for evidence in finding.evidence:
-                if evidence.row_group is not None:
-                    errors.setdefault((evidence.row_group, finding.column), finding.rule)
-    return errors
-
 
 def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+    digest = sha256(text.encode()).digest()
+    return f"sha256-{b64encode(digest).decode()}"
 
 
 _PAGE = b"<!doctype html>"
@@ -435,18 +371,21 @@ def write_report(
     WriteError (the page cannot be written).
     """
     names = tuple(os.fsdecode(path) for path in as_iterable(paths))
-    table = find_table(names[0]) if len(names) == 1 else None
-    selection = Selection(
+    table = None
+    file = None
+    if len(names) == 1:
+        table = find_table(names[0])
+        file = find_single_file(names[0]) if table is None else None
+    selection = Selection(names, file=file, table=table)
+    return write_page(
+        partial(LocalRunner().run, selection),
         names,
-        file=find_single_file(names[0]) if len(names) == 1 and table is None else None,
-        table=table,
+        output,
+        is_single=selection.file is not None,
+        queries=queries,
+        against=against,
+        quick=quick,
+        engine_names=engine_names,
+        keys=keys,
+        max_page_bytes=max_page_bytes,
     )
-    run = partial(LocalRunner().run, selection)
-    options: dict[str, Any] = {
-        "queries": queries,
-        "against": against,
-        "quick": quick,
-        "engine_names": engine_names,
-    }
-    options |= {"keys": keys, "max_page_bytes": max_page_bytes}
-    return write_page(run, names, output, is_single=selection.file is not None, **options)

@@ -19,11 +19,15 @@ from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, WARNING, Finding
 from sbbf_tool.rules import correctness
 from sbbf_tool.rules.catalog import GROUPS, RULES
-from sbbf_tool.verbs.inspect import InspectReport
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
-MOST_COLUMNS, MOST_PARTITIONS, MOST_FILES, MOST_TILES = 200, 400, 20, 2000
-"""What is kept one by one; further columns and partitions are added up."""
-MORE_COLUMNS, MORE_PARTITIONS = "(further columns)", "(further partitions)"
+# What is kept one by one; further columns and partitions are added up.
+MOST_COLUMNS = 200
+MOST_PARTITIONS = 400
+MOST_FILES = 20
+MOST_TILES = 2000
+MORE_COLUMNS = "(further columns)"
+MORE_PARTITIONS = "(further partitions)"
 LOWEST_DECADE = -9
 
 
@@ -39,10 +43,15 @@ class Sums:
     deciles: Counter[int] = field(default_factory=Counter)
     """Filters by tenths of bits set."""
 
-    def add_rate(self, fpp: float) -> None:
-        self.measured_filters += 1
-        self.fpp_sum += fpp
-        self.worst_fpp = max(self.worst_fpp or 0.0, fpp)
+    def add(self, row: FilterReport) -> None:
+        """Add a filter, whose bits may be unknown."""
+        self.filters += row.unreadable is None
+        self.bytes += _size_of(row)
+        if row.estimated_fpp is not None and row.fill_ratio is not None:
+            self.measured_filters += 1
+            self.fpp_sum += row.estimated_fpp
+            self.worst_fpp = max(self.worst_fpp or 0.0, row.estimated_fpp)
+            self.deciles[min(9, int(row.fill_ratio * 10))] += 1
 
     @property
     def mean_fpp(self) -> float | None:
@@ -97,23 +106,30 @@ class QuerySum:
         self.row_groups += query.row_groups
         for group in query.engines:
             for engine in group.engines or ("",):
-                self.counts.setdefault(engine, Counter()).update(group.steps)
-                tiles = self.tiles.setdefault(engine, [])
-                if self.row_groups <= MOST_TILES:
-                    tiles += [
-                        (step, f"{file}, row group {number}")
-                        for number, step in enumerate(group.steps)
-                    ]
-                else:
-                    tiles.clear()
+                self._add_steps(file, engine, group.steps)
+
+    def _add_steps(self, file: str, engine: str, steps: tuple[str, ...]) -> None:
+        self.counts.setdefault(engine, Counter()).update(steps)
+        tiles = self.tiles.setdefault(engine, [])
+        if self.row_groups > MOST_TILES:
+            tiles.clear()
+            return
+        for number, step in enumerate(steps):
+            tiles.append((step, f"{file}, row group {number}"))
 
 
 class LakeTotals:
     """Totals of the added files."""
 
     def __init__(self) -> None:
-        self.files = self.bytes = self.rows = self.row_groups = self.filters = 0
-        self.footer_bytes = self.filter_bytes = self.unreferenced_bytes = 0
+        self.files = 0
+        self.bytes = 0
+        self.rows = 0
+        self.row_groups = 0
+        self.filters = 0
+        self.footer_bytes = 0
+        self.filter_bytes = 0
+        self.unreferenced_bytes = 0
         self.unreadable_filters = 0
         self.columns: dict[str, Sums] = {}
         self.folds: dict[str, Folds] = {}
@@ -135,9 +151,8 @@ class LakeTotals:
             self.dots.add(dot)
         for detail in contents.filters:
             column = detail.column if detail.column in self.columns else MORE_COLUMNS
-            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(
-                tuple((fold.bytes, fold.fpp) for fold in detail.sizes)
-            )
+            folds = self.folds.setdefault(column, Folds(DEFAULT_FPP))
+            folds.add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
         self._add_findings(contents)
         for query in contents.queries:
             self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
@@ -149,62 +164,43 @@ class LakeTotals:
         self.rows += report.rows
         self.row_groups += report.row_groups
         self.footer_bytes += report.footer_bytes
-        self.unreferenced_bytes += sum(each.length for each in report.unreferenced)
+        self.unreferenced_bytes += sum(gap.length for gap in report.unreferenced)
         self.locked_files += bool(report.locked_columns)
-        self.filters += sum(row.has_filter for row in report.filters)
-        name = partition_of(report.file)
-        if name not in self.partitions and len(self.partitions) >= MOST_PARTITIONS:
-            name = MORE_PARTITIONS
-        partition = self.partitions.setdefault(name, Partition())
+        partition = self._partition(partition_of(report.file))
         partition.files += 1
         partition.row_groups += report.row_groups
         for row in report.filters:
-            if not row.has_filter:
-                continue
-            self.unreadable_filters += row.unreadable is not None
-            column = (
-                row.column
-                if row.column in self.columns or len(self.columns) < MOST_COLUMNS
-                else MORE_COLUMNS
-            )
-            size = (row.header_bytes or 0) + (row.bitset_bytes or 0)
-            self.filter_bytes += size
-            for sums in (
-                self.columns.setdefault(column, Sums()),
-                partition.columns.setdefault(column, Sums()),
-            ):
-                sums.filters += row.unreadable is None
-                sums.bytes += size
-                if row.estimated_fpp is not None and row.fill_ratio is not None:
-                    sums.add_rate(row.estimated_fpp)
-                    sums.deciles[min(9, int(row.fill_ratio * 10))] += 1
-            if row.estimated_fpp is not None:
-                self.decades[_decade_of(row.estimated_fpp)] += 1
+            if row.has_filter:
+                self._add_filter(row, partition)
+
+    def _partition(self, name: str) -> Partition:
+        """Return the partition of a name, or the one that further partitions share."""
+        if name not in self.partitions and len(self.partitions) >= MOST_PARTITIONS:
+            name = MORE_PARTITIONS
+        return self.partitions.setdefault(name, Partition())
+
+    def _add_filter(self, row: FilterReport, partition: Partition) -> None:
+        column = row.column
+        if column not in self.columns and len(self.columns) >= MOST_COLUMNS:
+            column = MORE_COLUMNS
+        self.filters += 1
+        self.filter_bytes += _size_of(row)
+        self.unreadable_filters += row.unreadable is not None
+        self.columns.setdefault(column, Sums()).add(row)
+        partition.columns.setdefault(column, Sums()).add(row)
+        if row.estimated_fpp is not None:
+            self.decades[_decade_of(row.estimated_fpp)] += 1
 
     def _add_findings(self, contents: FileContents) -> None:
-        report, findings = contents.inspect, contents.check.findings
         by_rule: dict[tuple[str, str], list[Finding]] = {}
-        for finding in findings:
+        for finding in contents.check.findings:
             by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
-        for key, of_rule in by_rule.items():
-            rule = self.rules.setdefault(key, RuleSum(key[0], of_rule[0].message, report.file))
-            rule.findings += len(of_rule)
+        for (severity, name), findings in by_rule.items():
+            first = RuleSum(severity, findings[0].message, contents.inspect.file)
+            rule = self.rules.setdefault((severity, name), first)
+            rule.findings += len(findings)
             rule.files += 1
-        groups = {rule.name: rule.group for rule in RULES}
-        warnings = Counter(
-            groups[finding.rule] for finding in findings if finding.severity == WARNING
-        )
-        rank = FileRank(
-            sum(finding.severity == ERROR for finding in findings),
-            tuple(warnings[group] for group in GROUPS),
-            max(
-                (row.estimated_fpp for row in report.filters if row.estimated_fpp is not None),
-                default=0.0,
-            ),
-            report.file,
-            sum(row.has_filter for row in report.filters),
-            report.file_bytes,
-        )
+        rank = _rank(contents)
         if len(self._worst) < MOST_FILES:
             heappush(self._worst, rank)
         elif rank > self._worst[0]:
@@ -222,22 +218,47 @@ class LakeTotals:
 
     def findings_by_rule(self) -> Iterator[tuple[str, RuleSum]]:
         """Yield rules with findings, the most severe first."""
-        for (_, name), rule in sorted(
-            self.rules.items(),
-            key=lambda item: (SEVERITIES.index(item[0][0]), -item[1].findings, item[0][1]),
-        ):
+
+        def order(item: tuple[tuple[str, str], RuleSum]) -> tuple[int, int, str]:
+            (severity, name), rule = item
+            return SEVERITIES.index(severity), -rule.findings, name
+
+        for (_, name), rule in sorted(self.rules.items(), key=order):
             yield name, rule
+
+
+def _rank(contents: FileContents) -> FileRank:
+    report = contents.inspect
+    groups = {rule.name: rule.group for rule in RULES}
+    errors = 0
+    warnings: Counter[str] = Counter()
+    for finding in contents.check.findings:
+        if finding.severity == ERROR:
+            errors += 1
+        elif finding.severity == WARNING:
+            warnings[groups[finding.rule]] += 1
+    rates = [row.estimated_fpp for row in report.filters if row.estimated_fpp is not None]
+    return FileRank(
+        errors,
+        tuple(warnings[group] for group in GROUPS),
+        max(rates, default=0.0),
+        report.file,
+        sum(row.has_filter for row in report.filters),
+        report.file_bytes,
+    )
+
+
+def _size_of(row: FilterReport) -> int:
+    return (row.header_bytes or 0) + (row.bitset_bytes or 0)
 
 
 def partition_of(path: str) -> str:
     """Return the partition of a file by the folders of its path, such as `day=2026-01-31`, or its
     folder if it has none."""
-    values = partition_values(path)
-    return (
-        "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items())
-        or os.path.dirname(path)
-        or "."
-    )
+    parts = []
+    for name, value in partition_values(path).items():
+        parts.append(f"{name}={'null' if value is None else value}")
+    return "/".join(parts) or os.path.dirname(path) or "."
 
 
 def _decade_of(fpp: float) -> int:

@@ -18,11 +18,15 @@ from sbbf_tool.extensions.report.pictures.figure import (
     shorten,
 )
 
-_MARGIN, _ROW = 230, 22
-_HEIGHT, _BASE, _SIDE = 190, 165, 60
+_MARGIN = 230
+_ROW = 22
 _MOST_ROWS = 60
 _LETTER = 6.2
 """Width of a letter of the number beside a bar."""
+# A histogram: its height, the bottom of its bars, and the space to their left.
+_HEIGHT = 190
+_BASE = 165
+_SIDE = 60
 
 
 class Bar(NamedTuple):
@@ -42,7 +46,9 @@ def draw_bars(key: str, title: str, bars: Sequence[Bar]) -> str:
     marks = []
     for at, bar in enumerate(shown_bars):
         y = 6 + at * _ROW
-        width = max(1.0, bar.value / most * (WIDTH - _MARGIN - room)) if bar.value else 0.5
+        width = 0.5
+        if bar.value:
+            width = max(1.0, bar.value / most * (WIDTH - _MARGIN - room))
         marks += [
             label(_MARGIN - 8, y + 14, shorten(bar.name, 34), "end"),
             rect(_MARGIN, y, width, _ROW - 5, bar.kind, bar.title),
@@ -68,44 +74,29 @@ def draw_histogram(
         line(_SIDE, _BASE, WIDTH - 20, _BASE),
         label(_SIDE, 12, y_label, kind="s"),
         label(WIDTH - 20, _HEIGHT + 8, x_label, "end", "s"),
+        label(_SIDE - 6, 26, f"{most:,.0f}", "end", "s"),
+        label(_SIDE - 6, _BASE, "0", "end", "s"),
     ]
-    marks.append(label(_SIDE - 6, 26, f"{most:,.0f}", "end", "s"))
-    marks.append(label(_SIDE - 6, _BASE, "0", "end", "s"))
     step = max(1, -(-len(bins) // 12))
+    most_letters = max(4, int(width * step / 6))
     for at, each in enumerate(bins):
+        x = _SIDE + at * width
         height = max(1.0, each.value * scale) if each.value else 0.0
         marks.append(
-            rect(
-                _SIDE + at * width + 0.5,
-                _BASE - height,
-                max(0.5, width - 1),
-                height,
-                each.kind,
-                each.title,
-            )
+            rect(x + 0.5, _BASE - height, max(0.5, width - 1), height, each.kind, each.title)
         )
         if at % step == 0:
-            marks.append(
-                label(
-                    _SIDE + at * width,
-                    _BASE + 14,
-                    shorten(each.name, max(4, int(width * step / 6))),
-                    kind="s",
-                )
-            )
+            marks.append(label(x, _BASE + 14, shorten(each.name, most_letters), kind="s"))
     points = [
         (_SIDE + (at + 0.5) * width, _BASE - value * scale) for at, value in enumerate(expected)
     ]
-    return picture(
-        key,
-        title,
-        f"{len(bins)} bars; {x_label}, {y_label}",
-        _HEIGHT + 14,
-        [*marks, path(points, "curve")],
-    )
+    marks.append(path(points, "curve"))
+    description = f"{len(bins)} bars; {x_label}, {y_label}"
+    return picture(key, title, description, _HEIGHT + 14, marks)
 
 
-_GRID_MARGIN, _TOP = 190, 30
+_GRID_MARGIN = 190
+_TOP = 30
 _NUMBER_WIDTH = 27
 _COLUMN_LABELS = 12
 
@@ -139,49 +130,40 @@ def draw_grid(
 
     `axis` says what the columns are. A cell that is missing is drawn as one without a number.
     """
-    shown_rows = rows[: min(_MOST_ROWS, max(1, MOST_MARKS // max(1, len(columns))))]
+    most_rows = min(_MOST_ROWS, max(1, MOST_MARKS // max(1, len(columns))))
+    shown_rows = rows[:most_rows]
     width = min(90.0, (WIDTH - _GRID_MARGIN - 10) / max(1, len(columns)))
     marks = [label(_GRID_MARGIN, 12, axis, kind="s")]
-    step = max(1, -(-len(columns) // _COLUMN_LABELS)) if width < 60 else 1
-    most = max(3, int(width * step / 6.2))
-    marks += [
-        label(_GRID_MARGIN + at * width, 25, shorten(columns[at], most), kind="s")
-        for at in range(0, len(columns), step)
-    ]
+    step = 1
+    if width < 60:
+        step = max(1, -(-len(columns) // _COLUMN_LABELS))
+    most_letters = max(3, int(width * step / 6.2))
+    for at in range(0, len(columns), step):
+        text = shorten(columns[at], most_letters)
+        marks.append(label(_GRID_MARGIN + at * width, 25, text, kind="s"))
     for row, name in enumerate(shown_rows):
         y = _TOP + row * _ROW
         marks.append(label(_GRID_MARGIN - 8, y + 15, shorten(name), "end"))
-        places = ((at, f"{name}, {column}") for at, column in enumerate(columns))
-        marks += [
-            _draw_cell(_GRID_MARGIN + at * width, y, width, cells.get((row, at)), place)
-            for at, place in places
-        ]
-    return picture(
-        key,
-        title,
-        f"{len(shown_rows)} rows, {len(columns)} columns",
-        _TOP + len(shown_rows) * _ROW + 8,
-        marks,
-    ), len(shown_rows)
+        for at, column in enumerate(columns):
+            x = _GRID_MARGIN + at * width
+            marks.append(_draw_cell(x, y, width, cells.get((row, at)), f"{name}, {column}"))
+    description = f"{len(shown_rows)} rows, {len(columns)} columns"
+    height = _TOP + len(shown_rows) * _ROW + 8
+    return picture(key, title, description, height, marks), len(shown_rows)
 
 
 def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: str) -> str:
-    if cell is None or cell.share is None:
-        title = cell.title if cell is not None else f"{place}: nothing"
-        mark = rect(x, y, width, _ROW - 1, "nothing", title)
+    if cell is None:
+        return rect(x, y, width, _ROW - 1, "nothing", f"{place}: nothing")
+    if cell.share is None:
+        mark = rect(x, y, width, _ROW - 1, "nothing", cell.title)
     else:
         # A shade of at most 0.6 keeps enough contrast between the number and its ground, in light
         # and dark.
-        mark = rect(
-            x,
-            y,
-            width,
-            _ROW - 1,
-            f"heat {cell.frame}".rstrip(),
-            cell.title,
-            0.04 + 0.56 * min(1.0, max(0.0, cell.share)),
-        )
-    if cell is None or width < _NUMBER_WIDTH or not cell.text:
+        shade = 0.04 + 0.56 * min(1.0, max(0.0, cell.share))
+        kind = f"heat {cell.frame}".rstrip()
+        mark = rect(x, y, width, _ROW - 1, kind, cell.title, shade)
+    if width < _NUMBER_WIDTH or not cell.text:
         return mark
     return (
         f'{mark}<text class="c" x="{number(x + width / 2)}" y="{number(y + 14)}" '

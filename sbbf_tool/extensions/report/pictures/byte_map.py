@@ -9,8 +9,10 @@ from typing import NamedTuple
 from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS, WIDTH, label, picture, rect
 from sbbf_tool.numbers import format_count, format_size
 
-_MARGIN, _SPAN = 130, WIDTH - 150
-_LANE, _BAR = 16, 26
+_MARGIN = 130
+_SPAN = WIDTH - 150
+_LANE = 16
+_BAR = 26
 _LEAST_WIDTH = 1.5
 
 KINDS = {
@@ -48,30 +50,29 @@ class Mark(NamedTuple):
 def merge_parts(parts: Iterable[Span], size: int, most: int, *, by_kind: bool = True) -> list[Mark]:
     """Merge parts that begin in the same of `most` equal ranges of the file; parts of several kinds
     only unless `by_kind`."""
-    runs: list[Mark] = []
+    marks: list[Mark] = []
     step = max(1.0, size / max(1, most))
     all_parts = sorted(parts)
     is_many = len(all_parts) > most
     for part in all_parts:
-        last = runs[-1] if runs else None
+        length = part.end - part.start
+        last = marks[-1] if is_many and marks else None
         if (
-            is_many
-            and last is not None
-            and int(last.start / step) == int(part.start / step)
-            and (not by_kind or last.kind == part.kind)
+            last is None
+            or int(last.start / step) != int(part.start / step)
+            or (by_kind and last.kind != part.kind)
         ):
-            kind = last.kind if last.bytes >= part.end - part.start else part.kind
-            runs[-1] = Mark(
-                last.start,
-                max(last.end, part.end),
-                last.bytes + part.end - part.start,
-                last.parts + 1,
-                kind,
-                last.name,
-            )
-        else:
-            runs.append(Mark(part.start, part.end, part.end - part.start, 1, part.kind, part.name))
-    return runs
+            marks.append(Mark(part.start, part.end, length, 1, part.kind, part.name))
+            continue
+        marks[-1] = Mark(
+            last.start,
+            max(last.end, part.end),
+            last.bytes + length,
+            last.parts + 1,
+            last.kind if last.bytes >= length else part.kind,
+            last.name,
+        )
+    return marks
 
 
 def draw_byte_map(
@@ -83,41 +84,39 @@ def draw_byte_map(
 ) -> str:
     """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version,
     which is drawn above it."""
-    scale = _SPAN / max(1, size, before[1] if before is not None else 0)
+    bars = [("file", parts, size)]
+    if before is not None:
+        earlier_parts, earlier_size = before
+        bars = [("before", earlier_parts, earlier_size), ("now", parts, size)]
+    scale = _SPAN / max(1, *(length for _, _, length in bars))
     kinds = [kind for kind in KINDS if any(part.kind == kind for part in parts)]
     most = MOST_MARKS // (len(kinds) + 2)
-    marks, y = [], 6.0
-    bars = [(f"before: {format_size(before[1])}", before)] if before is not None else []
-    for name, (content, length) in [
-        *bars,
-        (f"{'now' if bars else 'file'}: {format_size(size)}", (parts, size)),
-    ]:
-        marks.append(label(_MARGIN - 8, y + 17, name, "end"))
-        runs = merge_parts(content, length, most // 2, by_kind=False)
-        marks += [_draw_run(run, y, _BAR, scale) for run in runs]
+    marks = []
+    y = 6.0
+    for name, content, length in bars:
+        marks.append(label(_MARGIN - 8, y + 17, f"{name}: {format_size(length)}", "end"))
+        merged = merge_parts(content, length, most // 2, by_kind=False)
+        marks += [_draw_mark(mark, y, _BAR, scale) for mark in merged]
         y += _BAR + 8
     for kind in kinds:
         lane = [part for part in parts if part.kind == kind]
-        marks.append(label(_MARGIN - 8, y + 12, KINDS[kind][1], "end"))
-        marks += [_draw_run(run, y, _LANE - 2, scale) for run in merge_parts(lane, size, most)]
+        _, name = KINDS[kind]
+        marks.append(label(_MARGIN - 8, y + 12, name, "end"))
+        marks += [_draw_mark(mark, y, _LANE - 2, scale) for mark in merge_parts(lane, size, most)]
         y += _LANE + 4
     marks += [
         label(_MARGIN, y + 10, "byte 0", kind="s"),
-        label(_MARGIN + _SPAN, y + 10, f"{format_size(int(_SPAN / scale))}", "end", "s"),
+        label(_MARGIN + _SPAN, y + 10, format_size(int(_SPAN / scale)), "end", "s"),
     ]
-    return picture(
-        key, title, f"{format_count(len(parts), 'part')} of {size:,} bytes", y + 18, marks
-    )
+    description = f"{format_count(len(parts), 'part')} of {size:,} bytes"
+    return picture(key, title, description, y + 18, marks)
 
 
-def _draw_run(run: Mark, y: float, height: float, scale: float) -> str:
-    many = f" and {format_count(run.parts - 1, 'more part')}" if run.parts > 1 else ""
-    title = f"{run.name}{many}: {format_size(run.bytes)}, bytes {run.start:,} to {run.end - 1:,}"
-    return rect(
-        _MARGIN + run.start * scale,
-        y,
-        max(_LEAST_WIDTH, (run.end - run.start) * scale),
-        height,
-        KINDS[run.kind][0],
-        title,
-    )
+def _draw_mark(mark: Mark, y: float, height: float, scale: float) -> str:
+    name = mark.name
+    if mark.parts > 1:
+        name += f" and {format_count(mark.parts - 1, 'more part')}"
+    title = f"{name}: {format_size(mark.bytes)}, bytes {mark.start:,} to {mark.end - 1:,}"
+    width = max(_LEAST_WIDTH, (mark.end - mark.start) * scale)
+    style, _ = KINDS[mark.kind]
+    return rect(_MARGIN + mark.start * scale, y, width, height, style, title)

@@ -83,11 +83,10 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "l") -> str:
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> str:
     """Draw a line through points that is no mark."""
-    return (
-        f'<path class="{kind}" d="M{"L".join(f"{number(x)} {number(y)}" for x, y in points)}"/>'
-        if points
-        else ""
-    )
+    if not points:
+        return ""
+    places = "L".join(f"{number(x)} {number(y)}" for x, y in points)
+    return f'<path class="{kind}" d="M{places}"/>'
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "t") -> str:
@@ -101,8 +100,9 @@ def picture(key: str, title: str, description: str, height: float, marks: Sequen
     return (
         f'<svg class="picture" viewBox="0 0 {WIDTH} {number(height)}" role="img" '
         f'aria-labelledby="{key}_t {key}_d">'
-        f'<title id="{key}_t">{text_of(title)}</title><desc '
-        f'id="{key}_d">{text_of(description)}</desc>{"".join(marks)}</svg>'
+        f'<title id="{key}_t">{text_of(title)}</title>'
+        f'<desc id="{key}_d">{text_of(description)}</desc>'
+        f"{''.join(marks)}</svg>"
     )
 
 
@@ -110,17 +110,22 @@ class LogAxis:
     """A logarithmic scale from values to coordinates; values outside of it are at its ends."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
-        self._low, self._high = log10(low), log10(high)
-        self.start, self.end = start, end
+        self._low = log10(low)
+        self._high = log10(high)
+        self.start = start
+        self.end = end
 
     def __call__(self, value: float) -> float:
-        share = (log10(value) - self._low) / (self._high - self._low) if value > 0 else 0.0
+        share = 0.0
+        if value > 0:
+            share = (log10(value) - self._low) / (self._high - self._low)
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def powers(self, base: int, most: int) -> list[float]:
         """Return the powers of a number on the scale, from the largest one down, about `most` of
         them."""
-        first, last = ceil(self._low / log10(base) - 1e-9), floor(self._high / log10(base) + 1e-9)
+        first = ceil(self._low / log10(base) - 1e-9)
+        last = floor(self._high / log10(base) + 1e-9)
         step = max(1, -(-(last - first) // most))
         return [float(base) ** power for power in range(last, first - 1, -step)]
 
@@ -141,7 +146,8 @@ class LogAxis:
                 label(self.start - 6, y(share) + 4, percent(share), "end", "s"),
             ]
         marks.append(label(self.end, y.start + 32, f"{x_label} (logarithmic)", "end", "s"))
-        return [*marks, label(self.start, 12, f"{y_label} (logarithmic)", kind="s")]
+        marks.append(label(self.start, 12, f"{y_label} (logarithmic)", kind="s"))
+        return marks
 
 
 _MOST_ROWS = 200
@@ -163,7 +169,8 @@ def count(value: float | None) -> FigureCell | None:
     """Return a cell with a whole number or an estimate; None without a number."""
     if value is None:
         return None
-    return FigureCell(f"{value:,}" if isinstance(value, int) else format_number(value), value)
+    text = f"{value:,}" if isinstance(value, int) else format_number(value)
+    return FigureCell(text, value)
 
 
 def size(value: int | None) -> FigureCell | None:
@@ -207,21 +214,26 @@ class Figure(Frozen):
 
 def render_figure(figure: Figure) -> str:
     """Return the markup of a figure."""
+    lines = [
+        f'<figure id="{figure.key}" aria-labelledby="{figure.key}_h">',
+        f'<h3 id="{figure.key}_h">{text_of(figure.title)}</h3>',
+        f"<figcaption>{text_of(figure.note)}</figcaption>",
+    ]
+    if figure.legend:
+        lines.append(_render_legend(figure.legend))
+    if figure.svg:
+        lines.append(_scrolling(figure.svg, f"Picture: {figure.title}"))
+    lines += (_render_details(content, figure.title) for content in figure.tables)
+    lines.append("</figure>")
+    return "\n".join(lines)
+
+
+def _render_legend(legend: tuple[tuple[str, str], ...]) -> str:
     keys = "".join(
         f'<li><span class="swatch {kind}"></span>{text_of(meaning)}</li>'
-        for kind, meaning in figure.legend
+        for kind, meaning in legend
     )
-    return "\n".join(
-        [
-            f'<figure id="{figure.key}" aria-labelledby="{figure.key}_h">',
-            f'<h3 id="{figure.key}_h">{text_of(figure.title)}</h3>',
-            f"<figcaption>{text_of(figure.note)}</figcaption>",
-            *([f'<ul class="legend">{keys}</ul>'] if keys else ()),
-            *([_scrolling(figure.svg, f"Picture: {figure.title}")] if figure.svg else ()),
-            *(_render_details(each, figure.title) for each in figure.tables),
-            "</figure>",
-        ]
-    )
+    return f'<ul class="legend">{keys}</ul>'
 
 
 def _render_details(content: FigureTable, title: str) -> str:
@@ -234,25 +246,25 @@ def _render_details(content: FigureTable, title: str) -> str:
 def render_table(content: FigureTable, title: str | None = None) -> str:
     """Return the markup of a table in a frame that scrolls if it is too narrow; `title` is that of
     its figure."""
-    kinds = [
-        ' class="n"' if content.rows and isinstance(content.rows[0][at], FigureCell) else ""
-        for at in range(len(content.head))
-    ]
-    head = "".join(
-        f'<th scope="col"{kind}>{text_of(name)}</th>'
-        for kind, name in zip(kinds, content.head, strict=True)
-    )
-    more = format_count(content.more, "more row")
-    foot = (
-        f'<tfoot><tr><td colspan="{len(content.head)}">and {more}</td></tr></tfoot>'
-        if content.more
-        else ""
-    )
+    first_row = content.rows[0] if content.rows else ()
+    head = ""
+    for at, name in enumerate(content.head):
+        is_number = bool(first_row) and isinstance(first_row[at], FigureCell)
+        kind = ' class="n"' if is_number else ""
+        head += f'<th scope="col"{kind}>{text_of(name)}</th>'
     body = "".join(f"<tr>{''.join(map(_render_cell, row))}</tr>" for row in content.rows)
-    return _scrolling(
-        f"<table><caption>{text_of(content.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>",
-        f"Table: {content.caption}" if title is None else f"Table: {content.caption} ({title})",
+    foot = ""
+    if content.more:
+        more = format_count(content.more, "more row")
+        foot = f'<tfoot><tr><td colspan="{len(content.head)}">and {more}</td></tr></tfoot>'
+    markup = (
+        f"<table><caption>{text_of(content.caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>"
     )
+    name = f"Table: {content.caption}"
+    if title is not None:
+        name += f" ({title})"
+    return _scrolling(markup, name)
 
 
 def _render_cell(value: Value) -> str:

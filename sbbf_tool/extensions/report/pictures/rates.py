@@ -4,7 +4,7 @@ at every half of their size."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import floor, log2, log10
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from sbbf_tool.extensions.report.pictures.figure import (
     WIDTH,
     Figure,
     LogAxis,
+    Value,
     circle,
     label,
     line,
@@ -27,11 +28,16 @@ from sbbf_tool.extensions.report.pictures.figure import (
 from sbbf_tool.extensions.report.pictures.figure import size as format_bytes
 from sbbf_tool.numbers import format_count, format_number, format_percent, format_size
 
-_MARGIN, _RIGHT, _TOP, _BOTTOM = 80, WIDTH - 20, 20, 320
+_MARGIN = 80
+_RIGHT = WIDTH - 20
+_TOP = 20
+_BOTTOM = 320
 _LEAST_FPP = 1e-9
-_LEAST_BITS, _MOST_BITS = 1.0, 4096.0
+_LEAST_BITS = 1.0
+_MOST_BITS = 4096.0
 _STEPS = 160
-_COLUMNS, _ROWS = 50, 40
+_COLUMNS = 50
+_ROWS = 40
 
 
 class Dot(NamedTuple):
@@ -79,23 +85,28 @@ class Dots:
 
 
 def _cell_of(bits: float, fpp: float) -> tuple[int, int]:
-    column = (
-        (log2(min(max(bits, _LEAST_BITS), _MOST_BITS)) - log2(_LEAST_BITS))
-        / log2(_MOST_BITS / _LEAST_BITS)
-        * _COLUMNS
-    )
-    row = log10(min(max(fpp, _LEAST_FPP), 1.0) / _LEAST_FPP) / log10(1 / _LEAST_FPP) * _ROWS
+    bits = min(max(bits, _LEAST_BITS), _MOST_BITS)
+    fpp = min(max(fpp, _LEAST_FPP), 1.0)
+    column = (log2(bits) - log2(_LEAST_BITS)) / log2(_MOST_BITS / _LEAST_BITS) * _COLUMNS
+    row = log10(fpp / _LEAST_FPP) / log10(1 / _LEAST_FPP) * _ROWS
     return min(_COLUMNS - 1, floor(column)), min(_ROWS - 1, floor(row))
 
 
 def cell_bounds(cell: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the lowest and highest bits per value, and the lowest and highest rate, of a cell."""
     column, row = cell
-    bits = [
-        _LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** ((column + end) / _COLUMNS) for end in (0, 1)
-    ]
-    rates = [_LEAST_FPP * (1 / _LEAST_FPP) ** ((row + end) / _ROWS) for end in (0, 1)]
-    return (bits[0], bits[1]), (rates[0], rates[1])
+    return (
+        (_bits_at(column / _COLUMNS), _bits_at((column + 1) / _COLUMNS)),
+        (_fpp_at(row / _ROWS), _fpp_at((row + 1) / _ROWS)),
+    )
+
+
+def _bits_at(share: float) -> float:
+    return float(_LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** share)
+
+
+def _fpp_at(share: float) -> float:
+    return float(_LEAST_FPP * (1 / _LEAST_FPP) ** share)
 
 
 def draw_rates(key: str, title: str, dots: Dots) -> str:
@@ -103,63 +114,59 @@ def draw_rates(key: str, title: str, dots: Dots) -> str:
     included, if these differ."""
     x = LogAxis(_LEAST_BITS, _MOST_BITS, _MARGIN, _RIGHT)
     y = LogAxis(_LEAST_FPP, 1.0, _BOTTOM, _TOP)
-    marks = x.draw_with(
-        y, partial(format_number, exact=True), "bits per value", "false-positive rate"
-    )
-    samples = (
-        _LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** (at / _STEPS) for at in range(_STEPS + 1)
-    )
-    curve = [(x(bits), y(rate)) for bits in samples if (rate := fpp_of_bits(bits)) >= _LEAST_FPP]
+    write_bits = partial(format_number, exact=True)
+    marks = x.draw_with(y, write_bits, "bits per value", "false-positive rate")
+    curve = []
+    for step in range(_STEPS + 1):
+        bits = _bits_at(step / _STEPS)
+        fpp = fpp_of_bits(bits)
+        if fpp >= _LEAST_FPP:
+            curve.append((x(bits), y(fpp)))
     marks.append(path(curve, "curve"))
     for dot in dots.items:
         marks += _draw_dot(dot, x, y)
     for cell, filters in dots.cells:
-        (low, high), (least, most) = cell_bounds(cell)
-        place = (
-            f"{format_number(low)} to {format_number(high)} bits per value, rate "
-            f"{format_percent(least)} to {format_percent(most)}"
-        )
-        radius = min(8.0, 2 + log10(filters))
-        marks.append(
-            circle(
-                x((low * high) ** 0.5),
-                y((least * most) ** 0.5),
-                radius,
-                "filter",
-                f"{format_count(filters, 'filter')}: {place}",
-            )
-        )
-    return picture(
-        key,
-        title,
-        f"the curve of the format and {format_count(dots.total, 'filter')}",
-        _BOTTOM + 40,
-        marks,
+        marks.append(_draw_cell(cell, filters, x, y))
+    description = f"the curve of the format and {format_count(dots.total, 'filter')}"
+    return picture(key, title, description, _BOTTOM + 40, marks)
+
+
+def _draw_cell(cell: tuple[int, int], filters: int, x: LogAxis, y: LogAxis) -> str:
+    """Draw a number of filters as a dot in the middle of their cell, the larger the more there
+    are."""
+    (low, high), (least, most) = cell_bounds(cell)
+    title = (
+        f"{format_count(filters, 'filter')}: {format_number(low)} to {format_number(high)} bits "
+        f"per value, rate {format_percent(least)} to {format_percent(most)}"
     )
+    radius = min(8.0, 2 + log10(filters))
+    return circle(x((low * high) ** 0.5), y((least * most) ** 0.5), radius, "filter", title)
 
 
 def _draw_dot(dot: Dot, x: LogAxis, y: LogAxis) -> list[str]:
     bits = dot.bits or dot.bits_of_stored
     assert bits is not None
-    bits_text = f"{format_number(bits)} bits per {'distinct value' if dot.bits else 'stored value'}"
-    title = f"{dot.name}: {bits_text}, rate {format_percent(dot.fpp)}"
+    height = y(dot.fpp)
+    values = "distinct value" if dot.bits else "stored value"
+    rate_text = f"rate {format_percent(dot.fpp)}"
+    title = f"{dot.name}: {format_number(bits)} bits per {values}, {rate_text}"
     if not dot.bits:
-        return [
-            circle(x(bits), y(dot.fpp), 5, "hollow", f"{title}, {'full' if dot.fpp else 'empty'}")
-        ]
-    mark = circle(x(bits), y(dot.fpp), 4, "filter", title)
+        title += ", full" if dot.fpp else ", empty"
+        return [circle(x(bits), height, 5, "hollow", title)]
+    mark = circle(x(bits), height, 4, "filter", title)
     if dot.bits_of_stored is None or dot.bits_of_stored > 0.8 * bits:
         return [mark]
     place = x(dot.bits_of_stored)
     stored = f"{dot.name}: {format_number(dot.bits_of_stored)} bits per stored value: values repeat"
     return [
-        line(place, y(dot.fpp), x(bits), y(dot.fpp), "thin"),
-        circle(place, y(dot.fpp), 2.5, "hollow", stored),
+        line(place, height, x(bits), height, "thin"),
+        circle(place, height, 2.5, "hollow", stored),
         mark,
     ]
 
 
-_CURVES_RIGHT, _CURVES_BOTTOM = WIDTH - 190, 300
+_CURVES_RIGHT = WIDTH - 190
+_CURVES_BOTTOM = 300
 _HIGH_FPP = 1e-2
 """The scale goes at least half a decade below, so that filters that exclude nothing are a line at
 its top."""
@@ -179,36 +186,32 @@ FOLDS = "What smaller filters would do"
 _USELESS_FPP = 0.9
 _NOTE = (
     "Each filter folded in half again and again: the rate is exact, and needs no data. The large "
-    "dot is the filter as it is. A line that "
-    "stays low to the left of it means that smaller filters exclude as much; a line at the top, "
-    "that the filters exclude nothing."
+    "dot is the filter as it is. A line that stays low to the left of it means that smaller "
+    "filters exclude as much; a line at the top, that the filters exclude nothing."
+)
+_FOLDS_HEAD = (
+    "column",
+    "size",
+    "bytes of all bitsets",
+    "mean false-positive rate",
+    "worst false-positive rate",
 )
 
 
 def build_folds_figure(key: str, curves: Sequence[Curve]) -> Figure:
     """Build picture and table of the filters at every half of their size, as long as they exclude
     anything."""
-    rows = (
-        (
-            curve.name,
-            f"1/{1 << halvings}" if halvings else "as it is",
-            format_bytes(size),
-            rate(mean),
-            rate(worst),
-        )
-        for curve in curves
-        for halvings, (size, mean, worst) in enumerate(curve.sizes)
-        if not halvings or mean < _USELESS_FPP
-    )
-    head = (
-        "column",
-        "size",
-        "bytes of all bitsets",
-        "mean false-positive rate",
-        "worst false-positive rate",
-    )
-    content = table("Filters at every half of their size", head, rows)
+    content = table("Filters at every half of their size", _FOLDS_HEAD, _rows_of_folds(curves))
     return Figure(key, FOLDS, _NOTE, draw_folds(f"{key}_p", FOLDS, curves), (content,))
+
+
+def _rows_of_folds(curves: Sequence[Curve]) -> Iterator[tuple[Value, ...]]:
+    for curve in curves:
+        for halvings, (size, mean, worst) in enumerate(curve.sizes):
+            if halvings and mean >= _USELESS_FPP:
+                continue
+            share = f"1/{1 << halvings}" if halvings else "as it is"
+            yield curve.name, share, format_bytes(size), rate(mean), rate(worst)
 
 
 def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
@@ -217,23 +220,7 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
     shown_curves = sorted(
         (curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0]
     )[:_MOST_LINES]
-    points = [size for curve in shown_curves for size in curve.sizes]
-    low, high = (
-        min((size for size, _, _ in points), default=64),
-        max((size for size, _, _ in points), default=64),
-    )
-    # A single size still has a grid around it.
-    x = LogAxis(
-        low / (1.3 if low < high else 2), high * (1.3 if low < high else 2), _MARGIN, _CURVES_RIGHT
-    )
-    y = LogAxis(
-        max(
-            _LEAST_FPP, min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP) / 2
-        ),
-        1.0,
-        _CURVES_BOTTOM,
-        _TOP,
-    )
+    x, y = _fold_axes(shown_curves)
     marks = x.draw_with(
         y,
         lambda size: format_size(int(size)),
@@ -241,32 +228,51 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
         "mean false-positive rate",
     )
     most = MOST_MARKS // max(1, len(shown_curves))
+    places = []
     for curve in shown_curves:
-        sizes = curve.sizes[:most]
-        marks.append(path([(x(size), y(fpp)) for size, fpp, _ in sizes], "curve"))
-        for halvings, (size, fpp, _) in enumerate(sizes):
-            share = f"1/{1 << halvings} of the size" if halvings else "as it is"
-            title_of_mark = (
-                f"{curve.name}, {share}: {format_size(size)}, rate {format_percent(fpp)}"
-            )
-            marks.append(
-                circle(
-                    x(size),
-                    y(fpp),
-                    4 if halvings else 5.5,
-                    "heat" if halvings else "filter",
-                    title_of_mark,
-                )
-            )
-    marks += _place_labels(
-        [(y(curve.sizes[0][1]), x(curve.sizes[0][0]), curve.name) for curve in shown_curves]
-    )
+        marks += _draw_curve(curve, most, x, y)
+        size, fpp, _ = curve.sizes[0]
+        places.append((y(fpp), x(size), curve.name))
+    marks += _place_labels(places)
     return picture(key, title, f"{len(shown_curves)} columns", _CURVES_BOTTOM + 40, marks)
+
+
+def _fold_axes(curves: Sequence[Curve]) -> tuple[LogAxis, LogAxis]:
+    """Return the scales of sizes and of rates of the curves."""
+    points = [point for curve in curves for point in curve.sizes]
+    sizes = [size for size, _, _ in points] or [64]
+    low = min(sizes)
+    high = max(sizes)
+    # A single size still has a grid around it.
+    margin = 1.3 if low < high else 2
+    least = min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP)
+    return (
+        LogAxis(low / margin, high * margin, _MARGIN, _CURVES_RIGHT),
+        LogAxis(max(_LEAST_FPP, least / 2), 1.0, _CURVES_BOTTOM, _TOP),
+    )
+
+
+def _draw_curve(curve: Curve, most: int, x: LogAxis, y: LogAxis) -> list[str]:
+    """Draw the first `most` sizes of a column, with a larger dot for the filters as they are."""
+    sizes = curve.sizes[:most]
+    marks = [path([(x(size), y(fpp)) for size, fpp, _ in sizes], "curve")]
+    for halvings, (size, fpp, _) in enumerate(sizes):
+        share = "as it is"
+        radius = 5.5
+        kind = "filter"
+        if halvings:
+            share = f"1/{1 << halvings} of the size"
+            radius = 4
+            kind = "heat"
+        text = f"{curve.name}, {share}: {format_size(size)}, rate {format_percent(fpp)}"
+        marks.append(circle(x(size), y(fpp), radius, kind, text))
+    return marks
 
 
 def _place_labels(places: list[tuple[float, float, str]]) -> list[str]:
     """Write the name of each curve to the right of its first dot, without overlaps."""
-    marks, free = [], float(_TOP)
+    marks = []
+    free = float(_TOP)
     for y, x, name in sorted(places):
         at = max(y + 4, free)
         free = at + _LABEL_HEIGHT

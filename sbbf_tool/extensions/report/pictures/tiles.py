@@ -28,7 +28,10 @@ STEPS = {
 }
 """The class of the colour, the letter, and the meaning of what happens to a row group."""
 
-_MARGIN, _TILE, _SIZE = 250, 16, 14
+_MARGIN = 250
+_TILE = 16
+"""From one tile to the next."""
+_SIZE = 14
 _PER_ROW = (WIDTH - _MARGIN - 10) // _TILE
 _BAR = 20
 
@@ -60,55 +63,61 @@ def build_query_figure(
         outcome = bool(engine), tuple(sorted(counts[engine].items())), tuple(tiles[engine])
         engines_by_outcome.setdefault(outcome, []).append(engine)
     has_tiles = row_groups * len(engines_by_outcome) <= MOST_MARKS
-    rows = [
-        TileRow(
-            ", ".join(names) or "without filters",
-            tuple((step, counts[names[0]][step]) for step in STEPS),
-            tuple(tiles[names[0]]) if has_tiles else (),
+    rows = []
+    for names in engines_by_outcome.values():
+        steps = counts[names[0]]
+        rows.append(
+            TileRow(
+                ", ".join(names) or "without filters",
+                tuple((step, steps[step]) for step in STEPS),
+                tuple(tiles[names[0]]) if has_tiles else (),
+            )
         )
-        for names in engines_by_outcome.values()
-    ]
-    meanings = "; ".join(f"{letter}: {meaning}" for _, letter, meaning in STEPS.values())
+    legend = tuple((kind, f"{letter}: {meaning}") for kind, letter, meaning in STEPS.values())
+    meanings = "; ".join(text for _, text in legend)
     note = f"What excludes each of {format_count(row_groups, 'row group')}. {meanings}.{remark}"
     content = table(
         "Row groups by engine",
         ("engines", *STEPS),
         ((row.name, *(count(number) for _, number in row.counts)) for row in rows),
     )
-    legend = tuple((kind, f"{letter}: {meaning}") for kind, letter, meaning in STEPS.values())
     title = f"Query: {query}"
-    return Figure(
-        key,
-        title,
-        note,
-        draw_tiles(f"{key}_p", title, rows) if row_groups else "",
-        (content,),
-        legend,
-    )
+    svg = draw_tiles(f"{key}_p", title, rows) if row_groups else ""
+    return Figure(key, title, note, svg, (content,), legend)
 
 
 def draw_tiles(key: str, title: str, rows: Sequence[TileRow]) -> str:
     """Draw a line of tiles, or a bar, per query and kind of engine."""
     is_bar = sum(len(row.tiles) for row in rows) > MOST_MARKS or any(not row.tiles for row in rows)
-    marks, y = [], 6.0
+    marks = []
+    y = 6.0
     for row in rows:
         marks.append(label(_MARGIN - 8, y + 12, shorten(row.name, 38), "end"))
         if is_bar:
             marks += _draw_bar(row, y)
             y += _BAR + 8
-            continue
-        for at, (step, name) in enumerate(row.tiles):
-            kind, letter, meaning = STEPS[step]
-            x, top = _MARGIN + at % _PER_ROW * _TILE, y + at // _PER_ROW * _TILE
-            marks.append(rect(x, top, _SIZE, _SIZE, kind, f"{name}: {meaning}"))
-            marks.append(label(x + _SIZE / 2, top + 11, letter, "middle", "c"))
-        y += max(1, -(-len(row.tiles) // _PER_ROW)) * _TILE + 8
+        else:
+            marks += _draw_row(row, y)
+            y += max(1, -(-len(row.tiles) // _PER_ROW)) * _TILE + 8
     return picture(key, title, format_count(len(rows), "line"), y + 4, marks)
+
+
+def _draw_row(row: TileRow, y: float) -> list[str]:
+    """Draw the tiles of a line, which may need several."""
+    marks = []
+    for at, (step, name) in enumerate(row.tiles):
+        kind, letter, meaning = STEPS[step]
+        x = _MARGIN + at % _PER_ROW * _TILE
+        top = y + at // _PER_ROW * _TILE
+        marks.append(rect(x, top, _SIZE, _SIZE, kind, f"{name}: {meaning}"))
+        marks.append(label(x + _SIZE / 2, top + 11, letter, "middle", "c"))
+    return marks
 
 
 def _draw_bar(row: TileRow, y: float) -> list[str]:
     total = sum(number for _, number in row.counts) or 1
-    marks, x = [], float(_MARGIN)
+    marks = []
+    x = float(_MARGIN)
     for step, number in row.counts:
         if not number:
             continue
