@@ -22,10 +22,14 @@ VERSION = 1
 """Version of the corpus. Files, questions and answers of a version never change."""
 FILE_NAME = "manifest.json"
 
-MAYBE, ABSENT, CANNOT_SAY = "maybe", "absent", "cannot say"
-"""Answers: the value may be stored; it is certainly not stored; the filters must not be used."""
+# Answers: the value may be stored; it is certainly not stored; the filters must not be used.
+MAYBE = "maybe"
+ABSENT = "absent"
+CANNOT_SAY = "cannot say"
 
-FORMAT, COMPARISON = "format", "comparison"
+# What an answer follows from.
+FORMAT = "format"
+COMPARISON = "comparison"
 
 
 class Expectation(Frozen):
@@ -84,13 +88,10 @@ class CorpusManifest(Frozen):
     version: int = VERSION
 
     def build(self) -> bytes:
-        lists = {
-            name: to_plain(getattr(self, name), {str: str})
-            for name in ("files", "questions", "inputs")
-        }
-        return (
-            to_json({"corpus": NAME, "version": self.version, **lists}, indent=1) + "\n"
-        ).encode()
+        document: dict[str, Any] = {"corpus": NAME, "version": self.version}
+        for name in ("files", "questions", "inputs"):
+            document[name] = to_plain(getattr(self, name), {str: str})
+        return f"{to_json(document, indent=1)}\n".encode()
 
 
 def parse_manifest(document: Any) -> CorpusManifest:
@@ -125,9 +126,8 @@ class Corpus(Frozen):
     def open(cls, folder: str, patterns: Sequence[str] = ()) -> Corpus:
         """Read the manifest. Raises UnreadableError, and UsageError if the patterns match no
         file."""
-        path = os.path.join(
-            folder, FILE_NAME
-        )  # not a Path: it would make another text of a URL, whose password is not found
+        # Not a Path: it would make another text of a URL, whose password is not found.
+        path = os.path.join(folder, FILE_NAME)
         try:
             with open(path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
@@ -142,9 +142,8 @@ class Corpus(Frozen):
             raise UnreadableError("not a JSON document", file=path) from error
         except SbbfError as error:
             raise error.at(file=path) from error.__cause__
-        ensure_matches(
-            corpus.patterns, (*corpus.files, *(row.file for row in corpus.manifest.inputs))
-        )
+        inputs = [row.file for row in corpus.manifest.inputs]
+        ensure_matches(corpus.patterns, [*corpus.files, *inputs])
         return corpus
 
     @cached_property
@@ -154,25 +153,17 @@ class Corpus(Frozen):
     def questions(self, file_format: str) -> list[Expectation]:
         """Return the selected questions about files of this format. Raises UnreadableError for one
         about a file that is not listed."""
-        missing = next(
-            (
-                question.file
-                for question in self.manifest.questions
-                if question.file not in self.files
-            ),
-            None,
-        )
-        if missing is not None:
-            raise UnreadableError(
-                f"the manifest has a question about {missing!r}, which it does not list",
-                file=str(self.folder),
-            )
-        questions = self.manifest.questions
-        return [
-            each
-            for each in questions
-            if selects(self.patterns, each.file) and self.files[each.file].format == file_format
-        ]
+        selected = []
+        for question in self.manifest.questions:
+            file = self.files.get(question.file)
+            if file is None:
+                raise UnreadableError(
+                    f"the manifest has a question about {question.file!r}, which it does not list",
+                    file=str(self.folder),
+                )
+            if file.format == file_format and selects(self.patterns, file.file):
+                selected.append(question)
+        return selected
 
     def inputs(self) -> list[WriterInput]:
         return [row for row in self.manifest.inputs if selects(self.patterns, row.file)]

@@ -4,6 +4,7 @@ that the format requires for each."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, MAYBE, Expectation
@@ -51,56 +52,50 @@ class FileMaker(Frozen):
     encrypter: Encrypter | None = None
 
     def stored(self) -> Sequence[Sequence[bytes]]:
-        return (
-            [self.kind.stored(number) for number in (0, 1)] if self.values is None else self.values
-        )
+        """Return the values of each row group."""
+        if self.values is None:
+            return [self.kind.stored(0), self.kind.stored(1)]
+        return self.values
 
     def bitsets(self) -> dict[int, bytes]:
-        return {
-            number: build_bitset(values, self.num_bytes)
-            for number, values in enumerate(self.stored())
-        }
+        return {at: build_bitset(values, self.num_bytes) for at, values in enumerate(self.stored())}
 
     def sound_filters(self) -> dict[int, StoredBytes]:
-        return {
-            number: StoredBytes(build_filter(values, self.num_bytes))
-            for number, values in enumerate(self.stored())
-        }
+        filters = {}
+        for number, values in enumerate(self.stored()):
+            filters[number] = StoredBytes(build_filter(values, self.num_bytes))
+        return filters
 
     def build(self) -> bytes:
         filters = self.sound_filters() if self.filters is None else self.filters
         row_groups = [[cells_of(values)] for values in self.stored()]
         by_chunk = {(number, 0): stored for number, stored in filters.items()}
-        return build_parquet(
-            CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter)
-        )
+        table = CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter)
+        return build_parquet(table)
 
     def questions(self, name: str, answer: str | None = None) -> tuple[Expectation, ...]:
         """Return questions for some stored and some absent values. `answer` is that for all of
         them; None means what the filters answer."""
-        stored = list(dict.fromkeys(plain for values in self.stored() for plain in values))
+        stored = list(dict.fromkeys(chain.from_iterable(self.stored())))
         regular = [plain for plain in stored if plain not in self.kind.extremes]
-        chosen = [plain for plain in stored if plain in self.kind.extremes]
-        chosen += [*regular[:1], *regular[-1:]]
+        extremes = [plain for plain in stored if plain in self.kind.extremes]
         absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
-        bitsets = self.bitsets()
-        return tuple(
-            question_of(
-                self.kind,
-                name,
-                plain,
-                stored=plain in stored,
-                answer=answer or answer_of(bitsets.values(), plain),
-            )
-            for plain in (*chosen, *absent)
-        )
+        bitsets = self.bitsets().values()
+        questions = []
+        for plain in (*extremes, *regular[:1], *regular[-1:], *absent):
+            is_stored = plain in stored
+            due = answer or answer_of(bitsets, plain)
+            questions.append(question_of(self.kind, name, plain, stored=is_stored, answer=due))
+        return tuple(questions)
 
 
 def answer_of(bitsets: Iterable[bytes], plain: bytes) -> str:
     """Return what filters of all row groups answer for a value: absent if each excludes it."""
     h = spec.xxh64(plain)
-    holds = any(spec.filter_check(bitset, len(bitset) // spec.BLOCK_BYTES, h) for bitset in bitsets)
-    return MAYBE if holds else ABSENT
+    for bitset in bitsets:
+        if spec.filter_check(bitset, len(bitset) // spec.BLOCK_BYTES, h):
+            return MAYBE
+    return ABSENT
 
 
 def question_of(kind: Kind, file: str, plain: bytes, *, stored: bool, answer: str) -> Expectation:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extension import load, named
-from sbbf_tool.extensions.conformance import encrypted_files, sound_files, unusable_files
+from sbbf_tool.extensions.conformance import (
+    encrypted_files,
+    nested_files,
+    sound_files,
+    unusable_files,
+)
 from sbbf_tool.extensions.conformance.corpus import (
     FILE_NAME,
     CorpusManifest,
@@ -33,7 +39,7 @@ _ZEROS = bytes(_BLOCK)
 
 _MAKERS = (
     sound_files.make_types,
-    sound_files.make_nested,
+    nested_files.make_nested,
     sound_files.make_sizes,
     sound_files.make_headers,
     sound_files.make_places,
@@ -56,7 +62,8 @@ def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = (
     `only` has patterns of names of files, such as types/*. The package cryptography is needed.
     Raises RefusedError, UsageError and WriteError.
     """
-    folder, patterns = os.fspath(folder), as_names(only, "file")
+    folder = os.fspath(folder)
+    patterns = as_names(only, "file")
     if "://" in folder:
         raise UsageError("a corpus is written to a folder of this machine", file=folder)
     root = Path(folder)
@@ -76,10 +83,10 @@ def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = (
 def _has_corpus(root: Path) -> bool:
     """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file
     of keys is the first."""
+    if (root / FILE_NAME).is_file():
+        return True
     path = root / encrypted_files.KEYS_FILE
-    return (root / FILE_NAME).is_file() or (
-        path.is_file() and path.read_bytes() == encrypted_files.build_keys()
-    )
+    return path.is_file() and path.read_bytes() == encrypted_files.build_keys()
 
 
 def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
@@ -88,23 +95,17 @@ def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
     inputs: list[WriterInput] = []
     size = 0
     if patterns:
-        ensure_matches(
-            patterns,
-            [
-                *(file.name for file in _make_files(patterns)),
-                *(row.file for row, _ in _make_inputs()),
-            ],
-        )
+        names = [file.name for file in _make_files(patterns)]
+        names += (row.file for row, _ in _make_inputs())
+        ensure_matches(patterns, names)
     _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
     (root / FILE_NAME).unlink(missing_ok=True)
     for file in _make_files(patterns):
         if selects(patterns, file.name):
-            contents = dict(file.extra) if file.extra else {file.name: file.data}
-            for name, data in contents.items():
-                _write_file(root / PurePosixPath(name), data)
-            files.append(_describe(file, contents))
+            record = _write_corpus_file(root, file)
+            files.append(record)
             questions += file.questions
-            size += files[-1].bytes
+            size += record.bytes
     for row, data in _make_inputs():
         if selects(patterns, row.file):
             _write_file(root / PurePosixPath(row.file), data)
@@ -112,9 +113,8 @@ def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
             size += len(data)
     manifest = CorpusManifest(tuple(files), tuple(questions), tuple(inputs))
     built_manifest = manifest.build()
-    _write_file(
-        root / FILE_NAME, built_manifest
-    )  # the last, so that a folder with a manifest is complete
+    # The last, so that a folder with a manifest is complete.
+    _write_file(root / FILE_NAME, built_manifest)
     return MadeCorpus(
         folder=redact(str(root)),
         corpus_version=manifest.version,
@@ -133,12 +133,17 @@ def _make_files(patterns: Sequence[str]) -> Iterator[CorpusFile]:
         yield sound_files.make_large()
 
 
-def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> FileRecord:
-    """Describe a file, or a folder of files by the checksum of all in the order of their names."""
+def _write_corpus_file(root: Path, file: CorpusFile) -> FileRecord:
+    """Write a file, or the files of a table; describe a table by the checksum of all its files in
+    the order of their names."""
+    contents = file.extra or {file.name: file.data}
     digest = hashlib.sha256()
+    size = 0
     for name in sorted(contents):
-        digest.update(contents[name])
-    size = sum(len(data) for data in contents.values())
+        data = contents[name]
+        _write_file(root / PurePosixPath(name), data)
+        digest.update(data)
+        size += len(data)
     return FileRecord(file.name, file.format, file.about, size, digest.hexdigest(), file.keys)
 
 
@@ -146,27 +151,31 @@ def _make_inputs() -> Iterator[tuple[WriterInput, bytes]]:
     for kind in KINDS:
         yield _make_input(kind.name, FileMaker(kind, filters={}))
     for name, layout in (("float", "<f"), ("double", "<d")):
-        maker = FileMaker(
-            BY_NAME[name],
-            values=[[*BY_NAME[name].stored(0)[:4], struct.pack(layout, 0.0)]],
-            filters={},
-        )
-        yield _make_input(f"{name}-zero", maker, equal=(struct.pack(layout, -0.0).hex(),))
-    row, data = _make_input(
-        "boolean", FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={})
-    )
+        zero = struct.pack(layout, 0.0)
+        other_zero = struct.pack(layout, -0.0)
+        values = [*BY_NAME[name].stored(0)[:4], zero]
+        maker = FileMaker(BY_NAME[name], values=[values], filters={})
+        yield _make_input(f"{name}-zero", maker, equal=(other_zero.hex(),))
+    maker = FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={})
+    row, data = _make_input("boolean", maker)
     yield replace(row, values=("true", "false", "true"), absent=()), data
 
 
 def _make_input(
     name: str, maker: FileMaker, equal: tuple[str, ...] = ()
 ) -> tuple[WriterInput, bytes]:
-    kind, column = maker.kind, maker.kind.column
-    values = tuple(kind.text(plain) for stored in maker.stored() for plain in stored)
-    absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
-    return WriterInput(
-        f"inputs/{name}.parquet", column.name, column.path, column.type_name, values, absent, equal
-    ), maker.build()
+    kind = maker.kind
+    column = kind.column
+    row = WriterInput(
+        file=f"inputs/{name}.parquet",
+        column=column.name,
+        path=column.path,
+        type=column.type_name,
+        values=tuple(map(kind.text, chain.from_iterable(maker.stored()))),
+        absent=tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES)),
+        equal=equal,
+    )
+    return row, maker.build()
 
 
 def _write_file(path: Path, data: bytes) -> None:

@@ -31,7 +31,8 @@ from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.structs import build_struct
 
 KEYS_FILE = "encrypted/keys.json"
-_FOOTER_KEY, _COLUMN_KEY = b"0123456789012345", b"1234567890123450"
+_FOOTER_KEY = b"0123456789012345"
+_COLUMN_KEY = b"1234567890123450"
 _KIND = BY_NAME["string"]
 _PADDING = 100
 
@@ -62,12 +63,8 @@ class _FileEncryption:
 
     @property
     def encrypter(self) -> Encrypter:
-        return Encrypter(
-            self.encrypt,
-            self._finish,
-            self._tail,
-            MAGIC if self.is_footer_plain else MAGIC_ENCRYPTED,
-        )
+        magic = MAGIC if self.is_footer_plain else MAGIC_ENCRYPTED
+        return Encrypter(self.encrypt, self._finish, self._tail, magic)
 
     def encrypt(
         self, module: Module, chunk: ChunkKey, plain: bytes, page: int | None = None
@@ -76,8 +73,7 @@ class _FileEncryption:
         key = Key(_COLUMN_KEY if self.has_column_key else _FOOTER_KEY)
         if self.is_ctr and module is Module.DATA_PAGE:
             nonce = self._next_nonce()
-            ciphertext = key.ctr(nonce, plain)
-            return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext
+            return _build_module(nonce, key.ctr(nonce, plain))
         return self._build_gcm(key, plain, self.aad.of(module, *chunk, page))
 
     def encrypt_filter(
@@ -100,39 +96,41 @@ class _FileEncryption:
 
     def _build_gcm(self, key: Key, plain: bytes, aad: bytes) -> bytes:
         nonce = self._next_nonce()
-        ciphertext = key.gcm.encrypt(nonce, plain, aad)
-        return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext
+        return _build_module(nonce, key.gcm.encrypt(nonce, plain, aad))
 
     def _finish(self, metadata: ttypes.FileMetaData) -> None:
         for number, row_group in enumerate(metadata.row_groups):
             for index, chunk in enumerate(row_group.columns):
-                own = ttypes.EncryptionWithColumnKey(path_in_schema=chunk.meta_data.path_in_schema)
-                chunk.crypto_metadata = (
-                    ttypes.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
-                    if self.has_column_key
-                    else ttypes.ColumnCryptoMetaData(
-                        ENCRYPTION_WITH_FOOTER_KEY=ttypes.EncryptionWithFooterKey()
-                    )
-                )
-                if self.has_column_key or self.is_footer_plain:
-                    module = self.encrypt(
-                        Module.COLUMN_METADATA, (number, index), build_struct(chunk.meta_data)
-                    )
-                    chunk.encrypted_column_metadata = module
-                    chunk.meta_data.statistics = None
-                if self.has_column_key and not self.is_footer_plain:
-                    chunk.meta_data = None
+                self._encrypt_metadata(chunk, (number, index))
+
+    def _encrypt_metadata(self, chunk: ttypes.ColumnChunk, key: ChunkKey) -> None:
+        meta = chunk.meta_data
+        chunk.crypto_metadata = ttypes.ColumnCryptoMetaData()
+        if self.has_column_key:
+            own_key = ttypes.EncryptionWithColumnKey(path_in_schema=meta.path_in_schema)
+            chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY = own_key
+        else:
+            footer_key = ttypes.EncryptionWithFooterKey()
+            chunk.crypto_metadata.ENCRYPTION_WITH_FOOTER_KEY = footer_key
+        if self.has_column_key or self.is_footer_plain:
+            module = self.encrypt(Module.COLUMN_METADATA, key, build_struct(meta))
+            chunk.encrypted_column_metadata = module
+            meta.statistics = None
+        if self.has_column_key and not self.is_footer_plain:
+            chunk.meta_data = None
+
+    def _algorithm(self) -> ttypes.EncryptionAlgorithm:
+        prefix = self.aad_prefix or None
+        unique = self.aad.unique
+        if self.is_ctr:
+            ctr = ttypes.AesGcmCtrV1(aad_prefix=prefix, aad_file_unique=unique)
+            return ttypes.EncryptionAlgorithm(AES_GCM_CTR_V1=ctr)
+        gcm = ttypes.AesGcmV1(aad_prefix=prefix, aad_file_unique=unique)
+        return ttypes.EncryptionAlgorithm(AES_GCM_V1=gcm)
 
     def _tail(self, metadata: ttypes.FileMetaData) -> bytes:
         key = Key(_FOOTER_KEY)
-        form = (ttypes.AesGcmCtrV1 if self.is_ctr else ttypes.AesGcmV1)(
-            aad_prefix=self.aad_prefix or None, aad_file_unique=self.aad.unique
-        )
-        algorithm = (
-            ttypes.EncryptionAlgorithm(AES_GCM_CTR_V1=form)
-            if self.is_ctr
-            else ttypes.EncryptionAlgorithm(AES_GCM_V1=form)
-        )
+        algorithm = self._algorithm()
         if self.is_footer_plain:
             metadata.encryption_algorithm = algorithm
             raw = build_struct(metadata)
@@ -144,71 +142,64 @@ class _FileEncryption:
         return stored + build_tail(stored, MAGIC_ENCRYPTED)
 
 
+def _build_module(nonce: bytes, ciphertext: bytes) -> bytes:
+    return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext
+
+
 def make_encrypted() -> Iterator[CorpusFile]:
     """Make files with encrypted filters. Raises RefusedError without the package cryptography."""
     ensure_cryptography()
-    for name, about, encryption in (
+    for about, encryption in (
         (
-            "footer-key",
             "AES_GCM_V1, encrypted footer, the footer's key for the column",
             _FileEncryption("footer-key"),
         ),
         (
-            "column-key",
             "AES_GCM_V1, encrypted footer, a key of the column's own",
             _FileEncryption("column-key", has_column_key=True),
         ),
         (
-            "signed-footer",
             "AES_GCM_V1, signed footer in plaintext",
             _FileEncryption("signed-footer", is_footer_plain=True),
         ),
         (
-            "signed-footer-column-key",
             "AES_GCM_V1, signed footer in plaintext, a key of the column's own",
             _FileEncryption("signed-footer-column-key", is_footer_plain=True, has_column_key=True),
         ),
         (
-            "ctr",
             "AES_GCM_CTR_V1: pages are CTR modules, filters GCM modules as ever",
             _FileEncryption("ctr", is_ctr=True),
         ),
         (
-            "aad-prefix",
             "AES_GCM_V1 with an AAD prefix that the file stores",
             _FileEncryption("aad-prefix", aad_prefix=b"corpus"),
         ),
     ):
-        maker = FileMaker(_KIND, encrypter=encryption.encrypter)
-        filters = {
-            number: encryption.encrypt_filter((number, 0), bitset)
-            for number, bitset in maker.bitsets().items()
-        }
-        yield make_file(
-            f"encrypted/{name}.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE
-        )
+        yield _make(encryption, about)
     yield from _make_unusual()
 
 
+def _make(encryption: _FileEncryption, about: str, *, padding: int = 0) -> CorpusFile:
+    """Make a file with a sound filter in each row group, its header padded to `padding` bytes."""
+    maker = FileMaker(_KIND, encrypter=encryption.encrypter)
+    filters = {}
+    for number, bitset in maker.bitsets().items():
+        filters[number] = encryption.encrypt_filter((number, 0), bitset, padding=padding)
+    name = f"encrypted/{encryption.name}.parquet"
+    return make_file(name, about, replace(maker, filters=filters), keys=KEYS_FILE)
+
+
 def _make_unusual() -> Iterator[CorpusFile]:
-    padded = _FileEncryption("padded-header")
-    maker = FileMaker(_KIND, encrypter=padded.encrypter)
-    filters = {
-        number: padded.encrypt_filter((number, 0), bitset, padding=_PADDING)
-        for number, bitset in maker.bitsets().items()
-    }
     about = (
         f"the plaintext of the header has {_PADDING} bytes, zeros at the end, as "
         "parquet-java encrypts it"
     )
-    yield make_file(
-        "encrypted/padded-header.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE
-    )
+    yield _make(_FileEncryption("padded-header"), about, padding=_PADDING)
     swapped = _FileEncryption("swapped")
-    filters = {
-        number: swapped.encrypt_filter((number, 0), bytes(BITSET_BYTES), (1 - number, 0))
-        for number in (0, 1)
-    }
+    filters = {}
+    for number in (0, 1):
+        other = (1 - number, 0)
+        filters[number] = swapped.encrypt_filter((number, 0), bytes(BITSET_BYTES), other)
     about = (
         "each header was encrypted for the other row group, and does not authenticate: "
         "no reader may use the filters"

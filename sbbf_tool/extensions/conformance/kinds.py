@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, Cell, build_root
@@ -73,9 +74,8 @@ class Kind(Frozen):
     def absent(self, count: int) -> list[bytes]:
         """Return values that are in neither row group."""
         stored = {*self.stored(0), *self.stored(1)}
-        return [plain for n in range(1, 4 * VALUES, 2) if (plain := self.value(n)) not in stored][
-            :count
-        ]
+        candidates = [self.value(n) for n in range(1, 4 * VALUES, 2)]
+        return [plain for plain in candidates if plain not in stored][:count]
 
     def text(self, plain: bytes) -> str:
         return format_plain(self.column, plain)
@@ -88,8 +88,8 @@ def cells_of(values: Sequence[bytes]) -> list[Cell]:
     return [*cells[:1], Cell(None, definition=0), *cells[1:]]
 
 
-def _ints(width: int, step: int, offset: int = 0) -> Plain:
-    return lambda n: (n * step + offset).to_bytes(width, "little", signed=True)
+def _ints(width: int, step: int, offset: int = 0, *, signed: bool = True) -> Plain:
+    return lambda n: (n * step + offset).to_bytes(width, "little", signed=signed)
 
 
 def _big(width: int, step: int, offset: int) -> Plain:
@@ -97,18 +97,14 @@ def _big(width: int, step: int, offset: int) -> Plain:
 
 
 def _int_limits(width: int, least: int, most: int, *more: int) -> list[bytes]:
-    return [
-        (number % (1 << 8 * width)).to_bytes(width, "little") for number in (least, *more, most)
-    ]
+    modulus = 1 << 8 * width
+    return [(number % modulus).to_bytes(width, "little") for number in (least, *more, most)]
 
 
 def _minimal(number: int) -> bytes:
     """Encode as the fewest bytes of big-endian two's complement."""
-    return number.to_bytes(
-        number.bit_length() // 8 + 1 if number >= 0 else (number + 1).bit_length() // 8 + 1,
-        "big",
-        signed=True,
-    )
+    magnitude = number if number >= 0 else number + 1
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _bigs(width: int, *numbers: int) -> list[bytes]:
@@ -124,9 +120,9 @@ def _interval(n: int) -> bytes:
 
 
 def _digest(n: int) -> bytes:
-    return spec.xxh64(n.to_bytes(8, "little")).to_bytes(8, "little") + spec.xxh64(
-        n.to_bytes(8, "little"), 1
-    ).to_bytes(8, "little")
+    plain = n.to_bytes(8, "little")
+    halves = (spec.xxh64(plain), spec.xxh64(plain, 1))
+    return b"".join(half.to_bytes(8, "little") for half in halves)
 
 
 def _point(n: int) -> bytes:
@@ -137,35 +133,39 @@ def _int96(n: int) -> bytes:
     return struct.pack("<qi", n * 1_000_000_007, JULIAN_DAY_OF_2024 + n)
 
 
-_MEMBERS = {field[2]: field[3][0] for field in ttypes.LogicalType.thrift_spec if field}
+def _members(union: Any) -> dict[str, type]:
+    """Return the structs that are the members of a union, by name."""
+    return {field[2]: field[3][0] for field in union.thrift_spec if field}
+
+
+_LOGICAL_TYPES = _members(ttypes.LogicalType)
+_UNITS = _members(ttypes.TimeUnit)
 
 
 def _logical(member: str) -> ttypes.LogicalType:
     """Make the logical type that is a member without parameters."""
-    return ttypes.LogicalType(**{member: _MEMBERS[member]()})
+    return ttypes.LogicalType(**{member: _LOGICAL_TYPES[member]()})
 
 
 def _unit(name: str) -> ttypes.TimeUnit:
-    return ttypes.TimeUnit(
-        **{
-            field[2]: field[3][0]()
-            for field in ttypes.TimeUnit.thrift_spec
-            if field and field[2] == name
-        }
-    )
+    return ttypes.TimeUnit(**{name: _UNITS[name]()})
 
 
 def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
     width = 8 if bits == 64 else 4
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    middle = (-1, 0) if signed else (most // 2, most // 2 + 1)
+    if signed:
+        least = -(1 << bits - 1)
+        most = (1 << bits - 1) - 1
+        middle = (-1, 0)
+    else:
+        least = 0
+        most = (1 << bits) - 1
+        middle = (most // 2, most // 2 + 1)
     step = 1 if bits == 8 else most // 300
     return Kind(
         name,
         f"INT{8 * width}",
-        _ints(width, step, 5)
-        if signed or bits < 32
-        else lambda n: (n * step + 5).to_bytes(width, "little"),
+        _ints(width, step, 5, signed=signed or bits < 32),
         _int_limits(width, least, most, *middle),
         ttypes.LogicalType(INTEGER=ttypes.IntType(bitWidth=bits, isSigned=signed)),
         converted,
@@ -200,11 +200,12 @@ def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: 
 
 
 def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
+    first = -62_135_596_800 * per_second if per_second < 10**9 else -(2**63) + 1
     return Kind(
         name,
         "INT64",
         _ints(8, 25_201 * per_second + 1, 1_700_000_000 * per_second),
-        _int_limits(8, -1, 0, -62_135_596_800 * per_second if per_second < 10**9 else -(2**63) + 1),
+        _int_limits(8, -1, 0, first),
         ttypes.LogicalType(TIMESTAMP=ttypes.TimestampType(isAdjustedToUTC=utc, unit=_unit(unit))),
         converted,
     )
@@ -217,17 +218,14 @@ def _float(
     extremes: Sequence[float],
     logical: ttypes.LogicalType | None = None,
 ) -> Kind:
-    length = 2 if layout == "<e" else None
+    numbers = (*extremes, float("inf"), float("-inf"), 1.0, -1.0)
     return Kind(
         name,
         physical,
         lambda n: struct.pack(layout, n / 4 + 0.125),
-        [
-            struct.pack(layout, number)
-            for number in (*extremes, float("inf"), float("-inf"), 1.0, -1.0)
-        ],
+        [struct.pack(layout, number) for number in numbers],
         logical,
-        length=length,
+        length=2 if layout == "<e" else None,
     )
 
 

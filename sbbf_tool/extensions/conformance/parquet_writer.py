@@ -23,13 +23,15 @@ from sbbf_tool.parquet.structs import build_struct
 
 CREATED_BY = "sbbf-conformance"
 
-AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = (
-    "at the end",
-    "before the pages",
-    "after the row group",
-    "at the end, backwards",
-)
-"""Where the filters of a file are."""
+# Where the filters of a file are.
+AT_END = "at the end"
+BEFORE_PAGES = "before the pages"
+AFTER_ROW_GROUP = "after the row group"
+BACKWARDS = "at the end, backwards"
+
+OPTIONAL = ttypes.FieldRepetitionType.OPTIONAL
+REQUIRED = ttypes.FieldRepetitionType.REQUIRED
+REPEATED = ttypes.FieldRepetitionType.REPEATED
 
 ChunkKey = tuple[int, int]
 
@@ -117,22 +119,26 @@ class _Writer:
                 self._store_filters(keys)
         remaining = [key for key in table.filters if key not in self._places]
         self._store_filters(sorted(remaining, reverse=table.place == BACKWARDS))
-        metadata = ttypes.FileMetaData(
-            version=2,
-            schema=table.schema,
-            num_rows=sum(group.num_rows for group in row_groups),
-            row_groups=row_groups,
-            created_by=CREATED_BY,
-            column_orders=[
-                ttypes.ColumnOrder(TYPE_ORDER=ttypes.TypeDefinedOrder()) for _ in table.columns
-            ],
-        )
-        self._state_filters(metadata)
+        metadata = self._build_metadata(row_groups)
         if table.encrypter is not None:
             table.encrypter.finish(metadata)
             return bytes(self._body) + table.encrypter.tail(metadata)
         raw = build_struct(metadata)
         return bytes(self._body) + raw + build_tail(raw)
+
+    def _build_metadata(self, row_groups: list[ttypes.RowGroup]) -> ttypes.FileMetaData:
+        order = ttypes.ColumnOrder(TYPE_ORDER=ttypes.TypeDefinedOrder())
+        metadata = ttypes.FileMetaData(
+            version=2,
+            schema=self._table.schema,
+            num_rows=sum(group.num_rows for group in row_groups),
+            row_groups=row_groups,
+            created_by=CREATED_BY,
+            column_orders=[order] * len(self._table.columns),
+        )
+        for key, stored in self._table.filters.items():
+            self._state_filter(metadata, key, stored)
+        return metadata
 
     def _write_row_group(self, number: int, chunks: Sequence[Sequence[Cell]]) -> ttypes.RowGroup:
         columns = [self._write_chunk((number, index), cells) for index, cells in enumerate(chunks)]
@@ -149,21 +155,8 @@ class _Writer:
 
     def _write_chunk(self, key: ChunkKey, cells: Sequence[Cell]) -> ttypes.ColumnChunk:
         column = self._table.columns[key[1]]
-        page = _build_page(column, cells)
-        header = ttypes.PageHeader(
-            type=ttypes.PageType.DATA_PAGE,
-            uncompressed_page_size=len(page),
-            compressed_page_size=len(self._encrypt(Module.DATA_PAGE, key, page)),
-            data_page_header=ttypes.DataPageHeader(
-                num_values=len(cells),
-                encoding=ttypes.Encoding.PLAIN,
-                definition_level_encoding=ttypes.Encoding.RLE,
-                repetition_level_encoding=ttypes.Encoding.RLE,
-            ),
-        )
         offset = len(self._body)
-        self._body += self._encrypt(Module.DATA_PAGE_HEADER, key, build_struct(header))
-        self._body += self._encrypt(Module.DATA_PAGE, key, page)
+        self._write_page(key, _build_page(column, cells), len(cells))
         size = len(self._body) - offset
         return ttypes.ColumnChunk(
             file_offset=0,
@@ -180,6 +173,21 @@ class _Writer:
             ),
         )
 
+    def _write_page(self, key: ChunkKey, page: bytes, num_values: int) -> None:
+        header = ttypes.PageHeader(
+            type=ttypes.PageType.DATA_PAGE,
+            uncompressed_page_size=len(page),
+            compressed_page_size=len(self._encrypt(Module.DATA_PAGE, key, page)),
+            data_page_header=ttypes.DataPageHeader(
+                num_values=num_values,
+                encoding=ttypes.Encoding.PLAIN,
+                definition_level_encoding=ttypes.Encoding.RLE,
+                repetition_level_encoding=ttypes.Encoding.RLE,
+            ),
+        )
+        self._body += self._encrypt(Module.DATA_PAGE_HEADER, key, build_struct(header))
+        self._body += self._encrypt(Module.DATA_PAGE, key, page)
+
     def _encrypt(self, module: Module, key: ChunkKey, plain: bytes) -> bytes:
         encrypter = self._table.encrypter
         return plain if encrypter is None else encrypter.encrypt(module, key, plain, 0)
@@ -190,17 +198,19 @@ class _Writer:
                 self._places[key] = len(self._body)
                 self._body += self._table.filters[key].data
 
-    def _state_filters(self, metadata: ttypes.FileMetaData) -> None:
-        for (row_group, index), stored in self._table.filters.items():
-            meta = metadata.row_groups[row_group].columns[index].meta_data
-            place = self._places[row_group, index]
-            meta.bloom_filter_offset = (
-                place if stored.stated_offset is None else stored.stated_offset
-            )
-            if stored.has_length:
-                meta.bloom_filter_length = (
-                    len(stored.data) if stored.stated_length is None else stored.stated_length
-                )
+    def _state_filter(
+        self, metadata: ttypes.FileMetaData, key: ChunkKey, stored: StoredBytes
+    ) -> None:
+        """Give the metadata of a chunk the place and the length of its filter."""
+        row_group, index = key
+        meta = metadata.row_groups[row_group].columns[index].meta_data
+        meta.bloom_filter_offset = self._places[key]
+        if stored.stated_offset is not None:
+            meta.bloom_filter_offset = stored.stated_offset
+        if stored.has_length:
+            meta.bloom_filter_length = len(stored.data)
+            if stored.stated_length is not None:
+                meta.bloom_filter_length = stored.stated_length
 
 
 def _build_page(column: Column, cells: Sequence[Cell]) -> bytes:
@@ -227,10 +237,3 @@ def _build_levels(levels: Sequence[int]) -> bytes:
             runs += compact.build_varint((at - start) << 1) + bytes([levels[start]])
             start = at
     return len(runs).to_bytes(4, "little") + bytes(runs)
-
-
-OPTIONAL, REQUIRED, REPEATED = (
-    ttypes.FieldRepetitionType.OPTIONAL,
-    ttypes.FieldRepetitionType.REQUIRED,
-    ttypes.FieldRepetitionType.REPEATED,
-)

@@ -40,15 +40,15 @@ class Completion(Frozen):
     def failure(self) -> str:
         """Describe an end that is no answer."""
         if self.exit_code is None:
-            return (
-                "the time limit was exceeded"
-                if len(self.output) < MOST_OUTPUT
-                else f"it printed more than {MOST_OUTPUT >> 20} MiB"
-            )
-        ending = (
-            f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit code {self.exit_code}"
-        )
-        return f"ended with {ending}" + (f": {self.errors}" if self.errors else "")
+            if len(self.output) < MOST_OUTPUT:
+                return "the time limit was exceeded"
+            return f"it printed more than {MOST_OUTPUT >> 20} MiB"
+        ending = f"exit code {self.exit_code}"
+        if self.exit_code < 0:
+            ending = f"signal {-self.exit_code}"
+        if self.errors:
+            ending += f": {self.errors}"
+        return f"ended with {ending}"
 
 
 class CommandLine(Frozen):
@@ -70,12 +70,13 @@ class CommandLine(Frozen):
             raise UsageError(
                 f"the command {text!r} cannot be split into words ({str(error).lower()})"
             ) from None
-        names = {name for word in words for name in _PLACEHOLDER.findall(word)}
+        names = set(_PLACEHOLDER.findall(" ".join(words)))
         hint = "the placeholders are " + ", ".join(f"{{{name}}}" for name in (*required, *optional))
         for name in required:
             if name not in names:
                 raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=hint)
-        if unknown := sorted(names - {*required, *optional}):
+        unknown = sorted(names - {*required, *optional})
+        if unknown:
             raise UsageError(
                 f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint
             )
@@ -110,12 +111,13 @@ class CommandLine(Frozen):
         """Wait for the process, and return its exit code; None if it exceeded the time limit or
         printed too much."""
         end = time.monotonic() + self.timeout
-        while (seconds := end - time.monotonic()) > 0 and all(
-            os.fstat(file.fileno()).st_size <= MOST_OUTPUT for file in files
-        ):
+        while True:
+            seconds = end - time.monotonic()
+            sizes = [os.fstat(file.fileno()).st_size for file in files]
+            if seconds <= 0 or max(sizes) > MOST_OUTPUT:
+                return None
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(min(seconds, _INTERVAL))
-        return None
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
@@ -132,8 +134,8 @@ def _read(file: BinaryIO, start: int, most: int) -> bytes:
 
 def _last_line(file: BinaryIO) -> str:
     size = file.seek(0, os.SEEK_END)
-    lines = (
-        _read(file, max(0, size - _MOST_ERRORS), _MOST_ERRORS).decode(errors="replace").split("\n")
-    )
-    line = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return line[:_MOST_LINE]
+    end = _read(file, max(0, size - _MOST_ERRORS), _MOST_ERRORS)
+    for line in reversed(end.decode(errors="replace").split("\n")):
+        if line.strip():
+            return line.strip()[:_MOST_LINE]
+    return ""

@@ -11,14 +11,12 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
-CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED = (
-    "correct",
-    "unused",
-    "cannot say",
-    "noted",
-    "wrong",
-    "failed",
-)
+CORRECT = "correct"
+UNUSED = "unused"
+CANNOT_SAY = "cannot say"
+NOTED = "noted"
+WRONG = "wrong"
+FAILED = "failed"
 VERDICTS = (CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED)
 
 
@@ -104,10 +102,12 @@ class ConformanceReport(Tabular):
         return sum(getattr(result, verdict.replace(" ", "_")) for result in self.results)
 
     def _summary(self) -> str:
-        counts = ", ".join(
-            f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict))
-        )
-        return f"{self.kind}: {counts or 'no answers'}"
+        counts = []
+        for verdict in VERDICTS:
+            count = self.count(verdict)
+            if count:
+                counts.append(f"{count:,} {verdict}")
+        return f"{self.kind}: {', '.join(counts) or 'no answers'}"
 
 
 class Judgement(NamedTuple):
@@ -132,34 +132,42 @@ def build_report(
     calls: int,
 ) -> ConformanceReport:
     """Add up the verdicts; list those that are noted, wrong or failed."""
+    refused = {WRONG, FAILED}
+    if exact:
+        refused |= {NOTED, UNUSED, CANNOT_SAY}
     counts: dict[str, Counter[str]] = {}
     types: dict[str, str] = {}
+    problems = []
+    passed = True
     for judgement in judgements:
         counts.setdefault(judgement.file, Counter())[judgement.verdict] += 1
         types.setdefault(judgement.file, judgement.type)
-    verdicts = {judgement.verdict for judgement in judgements}
-    refused = {WRONG, FAILED, *((NOTED, UNUSED, CANNOT_SAY) if exact else ())}
+        is_refused = judgement.verdict in refused
+        if is_refused:
+            passed = False
+        if is_refused or judgement.verdict == NOTED:
+            problems.append(_describe_problem(judgement))
+    results = []
+    for file, count in counts.items():
+        results.append(ConformanceResult(file, types[file], *map(count.__getitem__, VERDICTS)))
     return ConformanceReport(
         kind=kind,
         command=redact_text(command),
         corpus_version=version,
-        passed=not verdicts & refused,
+        passed=passed,
         exact=exact,
         calls=calls,
-        results=tuple(
-            ConformanceResult(file, types[file], *map(count.__getitem__, VERDICTS))
-            for file, count in counts.items()
-        ),
-        problems=tuple(
-            ConformanceProblem(
-                each.file,
-                each.column,
-                each.value,
-                each.verdict,
-                each.expected,
-                redact_text(each.message),
-            )
-            for each in judgements
-            if each.verdict in (NOTED, WRONG, FAILED) or each.verdict in refused
-        ),
+        results=tuple(results),
+        problems=tuple(problems),
+    )
+
+
+def _describe_problem(judgement: Judgement) -> ConformanceProblem:
+    return ConformanceProblem(
+        judgement.file,
+        judgement.column,
+        judgement.value,
+        judgement.verdict,
+        judgement.expected,
+        redact_text(judgement.message),
     )

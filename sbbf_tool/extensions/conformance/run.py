@@ -5,7 +5,8 @@ docs/reference/conformance.md is the specification. A reader is a command. Calle
 {column} and {value}, it ends with an exit code:
 
     0    the value may be stored
-    1    the value is absent; the reader prints something, because many programs also end with 1 when they crash
+    1    the value is absent; the reader prints something, because many programs also end with 1
+         when they crash
     3    the reader cannot say
 
 Called with {questions}, the path of a file with one JSON object per line, it prints one answer per
@@ -18,7 +19,6 @@ the writer does not write filters of this type.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,6 +39,7 @@ from sbbf_tool.extensions.conformance.corpus import (
     WriterInput,
 )
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
+from sbbf_tool.extensions.conformance.reader_process import ReaderAnswer, ReaderProcess
 from sbbf_tool.extensions.conformance.reports import (
     CORRECT,
     FAILED,
@@ -50,16 +51,19 @@ from sbbf_tool.extensions.conformance.reports import (
     build_report,
 )
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import Frozen, replace
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
 from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.values import read_chunk
 
-_EXIT_CODES = {0: MAYBE, 1: ABSENT, 3: CANNOT_SAY}
-_LINES = {MAYBE, ABSENT, CANNOT_SAY}
-_SINGLE, _TOGETHER = ("file", "column", "value"), ("questions",)
+# Placeholders of the command of a reader: of one question, and of all.
+_SINGLE = ("file", "column", "value")
+_TOGETHER = ("questions",)
 _OPTIONAL = ("path", "type", "plain", "keys")
+
+Verdict = tuple[str, str]
+"""A verdict of `reports`, and the reason."""
 
 
 def run_conformance(
@@ -86,7 +90,6 @@ def run_conformance(
     A command is split into words once, and run without a shell. Raises UsageError unless one
     command is given.
     """
-
     if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
         raise UsageError(
             "one command is needed",
@@ -97,26 +100,19 @@ def run_conformance(
     with _folder_or_new(folder, patterns) as path:
         corpus = Corpus.open(path, patterns)
         if writer is not None:
-            kind, command, (judgements, calls) = (
-                "writer",
-                writer,
-                _run_writer(corpus, writer, timeout, jobs),
-            )
+            kind = "writer"
+            command = writer
+            judgements, calls = _run_writer(corpus, command, timeout, jobs)
         elif reader is not None:
-            kind, command, (judgements, calls) = (
-                "reader",
-                reader,
-                _run_reader(corpus, reader, "parquet", timeout, jobs),
-            )
+            kind = "reader"
+            command = reader
+            judgements, calls = _run_reader(corpus, command, "parquet", timeout, jobs)
         else:
+            kind = "paimon reader"
             command = paimon_reader or ""
-            kind, (judgements, calls) = (
-                "paimon reader",
-                _run_reader(corpus, command, "paimon", timeout, jobs),
-            )
-        return build_report(
-            kind, command, corpus.manifest.version, judgements, exact=exact, calls=calls
-        )
+            judgements, calls = _run_reader(corpus, command, "paimon", timeout, jobs)
+        version = corpus.manifest.version
+        return build_report(kind, command, version, judgements, exact=exact, calls=calls)
 
 
 @contextmanager
@@ -133,13 +129,6 @@ def _folder_or_new(folder: str | os.PathLike[str] | None, only: tuple[str, ...])
         yield path
 
 
-class ReaderAnswer(Frozen):
-    """What a reader answered; None with the reason if it did not."""
-
-    answer: str | None
-    message: str = ""
-
-
 def _run_reader(
     corpus: Corpus, command: str, file_format: str, timeout: float, jobs: int | None
 ) -> tuple[list[Judgement], int]:
@@ -147,7 +136,7 @@ def _run_reader(
     Raises UsageError for the command."""
     names = (_TOGETHER,) if "{questions}" in command else (_SINGLE, _OPTIONAL)
     line = CommandLine.parse(command, timeout, *names)
-    reader = _ReaderProcess(corpus, line)
+    reader = ReaderProcess(corpus, line)
     questions = corpus.questions(file_format)
     if not questions:
         name = "paimon/bigint" if file_format == "paimon" else "types/int32.parquet"
@@ -161,110 +150,40 @@ def _run_reader(
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
             answers = list(pool.map(reader.ask, questions))
         reader.calls = len(questions)
-    return [
+    judgements = [
         judge(reader.expect(question), answer)
         for question, answer in zip(questions, answers, strict=True)
-    ], reader.calls
+    ]
+    return judgements, reader.calls
 
 
 def judge(question: Expectation, answer: ReaderAnswer) -> Judgement:
     """Compare the answer of a reader with the one that the format requires."""
-    expected = question.answer if question.answer != CANNOT_SAY else f"{CANNOT_SAY} or {MAYBE}"
-    if answer.answer is None:
-        verdict, message = FAILED, answer.message
-    elif answer.answer == ABSENT and question.stored:
-        verdict = NOTED if question.basis == COMPARISON else WRONG
-        message = (
-            "absent, but a stored value equals it"
-            if verdict == NOTED
-            else "absent, but the value is stored"
-        )
-    elif answer.answer == CANNOT_SAY and question.answer != CANNOT_SAY:
-        verdict, message = CANNOT_SAY, CANNOT_SAY
-    elif answer.answer == MAYBE and question.answer == ABSENT:
-        verdict, message = UNUSED, "maybe, but the filters exclude the value"
-    else:
-        verdict, message = CORRECT, ""
+    expected = question.answer
+    if expected == CANNOT_SAY:
+        expected = f"{CANNOT_SAY} or {MAYBE}"
+    verdict, message = _compare_answer(question, answer)
     return Judgement(
         question.file, question.type, question.column, question.value, verdict, expected, message
     )
 
 
-class _ReaderProcess:
-    def __init__(self, corpus: Corpus, line: CommandLine) -> None:
-        self._corpus = corpus
-        self._line = line
-        # A reader gets the keys for every file: they are the same, and a file without encryption
-        # needs none.
-        keys = next((file.keys for file in corpus.manifest.files if file.keys is not None), None)
-        self._keys = corpus.path_of(keys) if keys is not None else os.devnull
-        self.calls = 0
-
-    def expect(self, question: Expectation) -> Expectation:
-        """Return the question with the answer that is due from this reader: without keys, it cannot
-        say what encrypted filters hold."""
-        gets_keys = self._line.has("keys") or self._line.has("questions")
-        is_locked = self._corpus.files[question.file].keys is not None and not gets_keys
-        return replace(question, answer=CANNOT_SAY) if is_locked else question
-
-    def ask(self, question: Expectation) -> ReaderAnswer:
-        completion = self._line.run(self._fields(question))
-        answer = _EXIT_CODES.get(completion.exit_code if completion.exit_code is not None else -1)
-        if answer is None:
-            return ReaderAnswer(None, completion.failure)
-        if answer == ABSENT and not completion.output.strip():
-            return ReaderAnswer(None, f"{completion.failure}; an answer of absent is printed too")
-        return ReaderAnswer(answer)
-
-    def ask_together(self, questions: Sequence[Expectation]) -> list[ReaderAnswer]:
-        """Put all questions to one process. If it fails, put each half to a process of its own,
-        until one question fails alone."""
-        if not questions:
-            return []
-        self.calls += 1
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "questions.jsonl"
-            documents = (
-                {**self._fields(question), "path": list(question.path)} for question in questions
-            )
-            path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-            completion = self._line.run({"questions": str(path)})
-        answers = _parse_lines(completion, len(questions))
-        if answers is not None:
-            return answers
-        if len(questions) == 1:
-            return [
-                ReaderAnswer(
-                    None,
-                    completion.failure if completion.exit_code != 0 else "no line with an answer",
-                )
-            ]
-        half = len(questions) // 2
-        return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
-
-    def _fields(self, question: Expectation) -> dict[str, str]:
-        return {
-            "file": self._corpus.path_of(question.file),
-            "column": question.column,
-            "path": json.dumps(question.path),
-            "type": question.type,
-            "value": question.value,
-            "plain": question.plain,
-            "keys": self._keys,
-        }
-
-
-def _parse_lines(completion: Completion, count: int) -> list[ReaderAnswer] | None:
-    """Return the printed answers; None unless there is one for each question."""
-    lines = completion.output.decode(errors="replace").splitlines()
-    if completion.exit_code != 0 or len(lines) != count or not set(lines) <= _LINES:
-        return None
-    return [ReaderAnswer(line) for line in lines]
+def _compare_answer(question: Expectation, answer: ReaderAnswer) -> Verdict:
+    if answer.answer is None:
+        return FAILED, answer.message
+    if answer.answer == ABSENT and question.stored:
+        if question.basis == COMPARISON:
+            return NOTED, "absent, but a stored value equals it"
+        return WRONG, "absent, but the value is stored"
+    if answer.answer == CANNOT_SAY and question.answer != CANNOT_SAY:
+        return CANNOT_SAY, CANNOT_SAY
+    if answer.answer == MAYBE and question.answer == ABSENT:
+        return UNUSED, "maybe, but the filters exclude the value"
+    return CORRECT, ""
 
 
 _REFUSALS = (3, 4)
 _EXPECTED = "the same values, and a filter that holds them"
-Verdict = tuple[str, str]
 
 
 def _run_writer(
@@ -279,7 +198,8 @@ def _run_writer(
             hint="names of inputs are such as inputs/int32.parquet",
         )
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        return list(pool.map(lambda row: _write(corpus, line, row), inputs)), len(inputs)
+        judgements = list(pool.map(lambda row: _write(corpus, line, row), inputs))
+    return judgements, len(inputs)
 
 
 def _write(corpus: Corpus, line: CommandLine, row: WriterInput) -> Judgement:
@@ -292,17 +212,18 @@ def _write(corpus: Corpus, line: CommandLine, row: WriterInput) -> Judgement:
             "type": row.type,
         }
         completion = line.run(values)
-        if completion.exit_code in _REFUSALS:
-            verdict, message = (
-                (CORRECT, "") if row.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
-            )
-        elif completion.exit_code != 0:
-            verdict, message = FAILED, completion.failure
-        elif not output.is_file():
-            verdict, message = FAILED, "ended with exit code 0, but wrote no file"
-        else:
-            verdict, message = judge_file(output, row)
+        verdict, message = _judge_written(completion, output, row)
     return Judgement(row.file, row.type, row.column, None, verdict, _EXPECTED, message)
+
+
+def _judge_written(completion: Completion, output: Path, row: WriterInput) -> Verdict:
+    if completion.exit_code in _REFUSALS:
+        return (CORRECT, "") if row.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
+    if completion.exit_code != 0:
+        return FAILED, completion.failure
+    if not output.is_file():
+        return FAILED, "ended with exit code 0, but wrote no file"
+    return judge_file(output, row)
 
 
 def judge_file(path: Path, row: WriterInput) -> Verdict:
@@ -331,14 +252,14 @@ def _compare_values(
 ) -> Verdict | None:
     """Return the verdict on values that differ from the input's; None if they are the same, in
     whichever type."""
+    if column.physical != "BOOLEAN":
+        stored: set[bytes] = set().union(*values)
+        # The texts are all that is stored, whatever readers show of it.
+        column = replace(column, reading=AS_STORED)
+        for text in row.values:
+            if not stored.intersection(parse(column, text).forms):
+                return WRONG, f"the value {text!r} of the input is not in the file"
     count = sum(map(len, values))
-    stored = {plain for plains in values for plain in plains}
-    column = replace(
-        column, reading=AS_STORED
-    )  # the texts are all that is stored, whatever readers show of it
-    for text in row.values if column.physical != "BOOLEAN" else ():
-        if not stored.intersection(parse(column, text).forms):
-            return WRONG, f"the value {text!r} of the input is not in the file"
     if count != len(row.values):
         return WRONG, f"the file has {count:,} values, the input {len(row.values):,}"
     return None
@@ -348,7 +269,8 @@ def _judge_filters(
     file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], row: WriterInput
 ) -> Verdict:
     notes: list[str] = []
-    missing = excluded = 0
+    missing = 0
+    excluded = 0
     row_groups = [number for number, plains in enumerate(values) if plains]
     for number in row_groups:
         stored = file.stored_filter(number, column)
@@ -359,31 +281,14 @@ def _judge_filters(
             return WRONG, f"row group {number}: {stored.header.unsupported_reason}"
         bitset = file.read_bitset(stored)
         if column.physical == "BOOLEAN":
-            if any(bitset):
-                return (
-                    NOTED,
-                    "the format does not define the hash of a BOOLEAN, and parquet-java's "
-                    "filters of them are empty",
-                )
-            return (
-                WRONG,
-                f"the filter of row group {number} has no bit, although the column has values",
-            )
-        for plain in values[number]:
-            if not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)):
-                return (
-                    WRONG,
-                    f"the filter of row group {number} excludes the stored value "
-                    f"{format_plain(column, plain)!r}",
-                )
-        excluded += sum(
-            not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain)))
-            for plain in row.absent
-        )
+            return _judge_boolean(number, bitset)
+        lost = _find_excluded(bitset, values[number])
+        if lost is not None:
+            value = format_plain(column, lost)
+            return WRONG, f"the filter of row group {number} excludes the stored value {value!r}"
+        excluded += sum(_excludes(bitset, bytes.fromhex(plain)) for plain in row.absent)
         equal = [plain for plain in map(bytes.fromhex, row.equal) if len(plain) == column.width]
-        if any(
-            not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)) for plain in equal
-        ):
+        if _find_excluded(bitset, equal) is not None:
             notes.append(
                 f"the filter of row group {number} excludes a value that equals a stored one: "
                 "the other zero"
@@ -396,3 +301,26 @@ def _judge_filters(
     if missing:
         notes.append(f"{missing} of {len(row_groups)} row groups have no filter")
     return (NOTED, notes[0]) if notes else (CORRECT, "")
+
+
+def _judge_boolean(number: int, bitset: bytes) -> Verdict:
+    if any(bitset):
+        return (
+            NOTED,
+            "the format does not define the hash of a BOOLEAN, and parquet-java's filters of them "
+            "are empty",
+        )
+    return WRONG, f"the filter of row group {number} has no bit, although the column has values"
+
+
+def _excludes(bitset: bytes, plain: bytes) -> bool:
+    blocks = len(bitset) // spec.BLOCK_BYTES
+    return not spec.filter_check(bitset, blocks, spec.xxh64(plain))
+
+
+def _find_excluded(bitset: bytes, values: Iterable[bytes]) -> bytes | None:
+    """Return the first value that a filter excludes; None if it excludes none."""
+    for plain in values:
+        if _excludes(bitset, plain):
+            return plain
+    return None

@@ -24,7 +24,10 @@ from sbbf_tool.parquet.filters import build_draft_filter, build_header
 
 _INT64 = BY_NAME["int64"]
 _EMPTY = bytes(BITSET_BYTES)
-_BLOCK, _XXHASH, _UNCOMPRESSED = b"\x1c\x1c\x00\x00", b"\x1c\x1c\x00\x00", b"\x1c\x1c\x00\x00"
+# Unions of the header, each with its only member.
+_BLOCK = b"\x1c\x1c\x00\x00"
+_XXHASH = b"\x1c\x1c\x00\x00"
+_UNCOMPRESSED = b"\x1c\x1c\x00\x00"
 _OTHER_MEMBER = b"\x1c\x2c\x00\x00"
 
 
@@ -81,19 +84,13 @@ def make_places() -> Iterator[CorpusFile]:
         "offset-in-magic": (1, "the offset is that of the magic bytes"),
     }
     for name, (offset, about) in places.items():
-        yield make_unusable(
-            f"damaged/{name}.parquet",
-            about,
-            {at: replace(stored, stated_offset=offset) for at in (0, 1)},
-        )
-    yield _make_both(
-        "damaged/garbage",
-        "there is no header at the offset, but other bytes",
-        b"\xa5" * (BITSET_BYTES + 17),
-    )
-    yield _make_both(
-        "damaged/zeros", "there are only zeros at the offset", bytes(BITSET_BYTES + 17)
-    )
+        misplaced = replace(stored, stated_offset=offset)
+        yield make_unusable(f"damaged/{name}.parquet", about, {0: misplaced, 1: misplaced})
+    garbage = b"\xa5" * (BITSET_BYTES + 17)
+    about = "there is no header at the offset, but other bytes"
+    yield _make_both("damaged/garbage", about, garbage)
+    zeros = bytes(BITSET_BYTES + 17)
+    yield _make_both("damaged/zeros", "there are only zeros at the offset", zeros)
 
 
 def make_lengths() -> Iterator[CorpusFile]:
@@ -121,17 +118,17 @@ def make_drafts() -> Iterator[CorpusFile]:
     which no reader can recognize."""
     maker = FileMaker(_INT64)
     for dialect in DRAFTS:
-        if dialect.header != TODAYS:
-            filters = {
-                number: StoredBytes(
-                    build_draft_filter(dialect, values, BITSET_BYTES, is_number=True)
-                )
-                for number, values in enumerate(maker.stored())
-            }
-            about = f"filters of the draft {dialect.name}: {dialect.sentence}"
-            yield make_unusable(f"drafts/{dialect.name}.parquet", about, filters)
+        if dialect.header == TODAYS:
+            continue
+        filters = {}
+        for number, values in enumerate(maker.stored()):
+            data = build_draft_filter(dialect, values, BITSET_BYTES, is_number=True)
+            filters[number] = StoredBytes(data)
+        about = f"filters of the draft {dialect.name}: {dialect.sentence}"
+        yield make_unusable(f"drafts/{dialect.name}.parquet", about, filters)
 
 
 def _make_both(stem: str, about: str, data: bytes) -> CorpusFile:
     """Make a file with these bytes as the filter of both row groups."""
-    return make_unusable(f"{stem}.parquet", about, {0: StoredBytes(data), 1: StoredBytes(data)})
+    stored = StoredBytes(data)
+    return make_unusable(f"{stem}.parquet", about, {0: stored, 1: stored})

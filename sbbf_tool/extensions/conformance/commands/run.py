@@ -24,10 +24,12 @@ _MOST_PROBLEMS = 50
 _COLUMNS = (
     Heading("file", NAME),
     Heading("type", NAME, 2),
-    *(
-        Heading(name, COUNT)
-        for name in ("correct", "unused", "cannot say", "noted", "wrong", "failed")
-    ),
+    Heading("correct", COUNT),
+    Heading("unused", COUNT),
+    Heading("cannot say", COUNT),
+    Heading("noted", COUNT),
+    Heading("wrong", COUNT),
+    Heading("failed", COUNT),
 )
 
 
@@ -87,13 +89,11 @@ def command(
     from sbbf_tool.extensions.conformance.run import run_conformance
 
     with show_progress("testing with the corpus"):
-        of_tables = reader is not None and "{table}" in reader
-        readers = (
-            {"paimon_reader": reader.replace("{table}", "{file}")}
-            if reader is not None and of_tables
-            else {"reader": reader}
-        )
-        report = run_conformance(folder, only=only, **readers, **options)
+        if reader is not None and "{table}" in reader:
+            options["paimon_reader"] = reader.replace("{table}", "{file}")
+        else:
+            options["reader"] = reader
+        report = run_conformance(folder, only=only, **options)
     outputs.print("conformance-run", report, _show_report)
     return 0 if report.passed else 1
 
@@ -126,6 +126,10 @@ def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:
         for problem in problems
     )
     for (verdict, file, column, message), group in groups.items():
-        value = "" if group[0].value is None else f", value {render.value(group[0].value)}"
-        more = "" if len(group) == 1 else f" and {len(group) - 1:,} more"
-        yield f"{verdict}: {file}: column {column}{value}{more}: {message}"
+        place = f"{file}: column {column}"
+        first_value = group[0].value
+        if first_value is not None:
+            place += f", value {render.value(first_value)}"
+        if len(group) > 1:
+            place += f" and {len(group) - 1:,} more"
+        yield f"{verdict}: {place}: {message}"
