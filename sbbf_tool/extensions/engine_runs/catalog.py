@@ -71,9 +71,9 @@ def choose_engines(names: Iterable[str]) -> list[Runnable]:
         try:
             report = find_engine(name)
         except UsageError as error:
-            raise UsageError(
-                error.message, hint=suggest_names(name, (*RUNNABLE, ALL), (*RUNNABLE, ALL))
-            ) from None
+            names_of_all = (*RUNNABLE, ALL)
+            hint = suggest_names(name, names_of_all, names_of_all)
+            raise UsageError(error.message, hint=hint) from None
         if report.id not in RUNNABLE:
             raise UsageError(
                 f"{report.name} cannot be run",

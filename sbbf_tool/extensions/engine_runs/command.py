@@ -19,7 +19,11 @@ from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport
+    from sbbf_tool.extensions.engine_runs.reports import (
+        EngineRun,
+        EngineRunsReport,
+        Measurement,
+    )
 
 _COLUMNS = (
     Heading("engine", SENTENCE),
@@ -46,10 +50,9 @@ def make_options() -> list[click.Option]:
 
     of_names = (
         "Run the query in these engines, separated by commas, on the files or the table and on "
-        "copies without filters, and print rows, "
-        "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, "
-        "pyarrow, or all that are installed (repeat "
-        "for more). Exit code 1: filters change the result of an engine; 3: an engine fails."
+        "copies without filters, and print rows, row groups, bytes and time of both: duckdb, "
+        "datafusion, spark, clickhouse, polars, pyarrow, or all that are installed (repeat for "
+        "more). Exit code 1: filters change the result of an engine; 3: an engine fails."
     )
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
@@ -94,13 +97,11 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
             files.selection, tuple(files.names), column, value, engines, seconds=seconds
         )
     files.outputs.print("explain-run", report, _show_report)
+    rows = {}
     for run in report.engines:
         _say_problem(run)
-    rows = {
-        run.name: run.without_filters.rows
-        for run in report.engines
-        if run.without_filters is not None
-    }
+        if run.without_filters is not None:
+            rows[run.name] = run.without_filters.rows
     if len(set(rows.values())) > 1:
         counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
         complain(
@@ -129,75 +130,81 @@ def _say_problem(run: EngineRun) -> None:
 
 
 def _show_report(page: Page, report: EngineRunsReport) -> None:
-    kind = "" if report.table_format is None else f", {report.table_format} table"
-    size = (
-        f"{format_count(report.files, 'file')}, "
-        f"{format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
-    )
+    path = report.path
+    if report.table_format is not None:
+        path += f", {report.table_format} table"
+    files = format_count(report.files, "file")
+    row_groups = format_count(report.row_groups, "row group")
     page.say(
-        f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value "
-        f"{render_value(report.value)}"
+        f"{path}: {files}, {row_groups}, {page.bytes(report.bytes)}; column {report.column}, "
+        f"{report.type}, value {render_value(report.value)}"
     )
+    filters = format_count(report.filters, "filter")
+    exclude = "it excludes" if report.filters == 1 else "they exclude"
     excluded = format_count(report.excluded_by_filters, "row group")
-    exclude = (
-        f"{format_count(report.filters, 'filter')}; "
-        f"{'it excludes' if report.filters == 1 else 'they exclude'}"
-    )
     page.say(
-        f"{exclude} {excluded} more than min, max and dictionaries, which not every engine queries"
+        f"{filters}; {exclude} {excluded} more than min, max and dictionaries, which not every "
+        "engine queries"
     )
     if report.note is not None:
         page.say(f"note: {report.note}")
-    rows = [
-        (
-            f"{run.name} {run.version}",
-            kind,
-            measured.rows,
-            measured.row_groups_read,
-            measured.bytes_read,
-            f"{measured.seconds:.3f}",
-        )
-        for run in report.engines
-        for kind, measured in (("without", run.without_filters), ("with", run.with_filters))
-        if measured is not None
-    ]
+    rows: list[tuple[object, ...]] = []
+    for run in report.engines:
+        name = f"{run.name} {run.version}"
+        if run.without_filters is not None:
+            rows.append((name, "without", *_cells_of(run.without_filters)))
+        if run.with_filters is not None:
+            rows.append((name, "with", *_cells_of(run.with_filters)))
     page.table(_COLUMNS, rows)
     for run in report.engines:
         page.say(f"{run.name}: {conclude(run)}")
 
 
+def _cells_of(measured: Measurement) -> tuple[object, ...]:
+    return (
+        measured.rows,
+        measured.row_groups_read,
+        measured.bytes_read,
+        f"{measured.seconds:.3f}",
+    )
+
+
 def conclude(run: EngineRun) -> str:
     """Say in one line whether the result is right, and whether the engine uses the filters."""
+    reason = f": {run.reason}" if run.reason else ""
     if run.outcome != "equal":
-        reason = f": {run.reason}" if run.reason else ""
         return f"{run.outcome}{reason}"
-    on = " (read as a table)" if run.reads == "table" else ""
-    if run.columns_left_out:
-        plural = "s" if len(run.columns_left_out) > 1 else ""
-        on += (
-            f", without column{plural} {', '.join(run.columns_left_out)}, whose "
-            f"type{plural} it cannot read"
-        )
+    rows = f"equal rows{_describe_reading(run)}"
     if run.uses_filters is None:
-        return (
-            f"equal rows{on}; whether it uses the filters is "
-            f"unknown{f': {run.reason}' if run.reason else ''}"
-        )
+        return f"{rows}; whether it uses the filters is unknown{reason}"
     evidence = ", shown by zeroed pages" if run.evidence == "zeroed pages" else ""
     if not run.uses_filters:
-        return f"equal rows{on}; it does not use the filters{evidence}"
-    skipped = (
-        f" and skips {format_count(run.row_groups_skipped, 'row group')} by them"
-        if run.row_groups_skipped
-        else ""
-    )
-    with_filters = None if run.with_filters is None else run.with_filters.bytes_read
-    without = None if run.without_filters is None else run.without_filters.bytes_read
-    read = ""
-    if with_filters is not None and without is not None:
-        saves = with_filters < without
-        read = (
-            f", reading {with_filters:,} bytes instead of "
-            f"{without:,}{'' if saves else ': the filters take more than they save'}"
-        )
-    return f"equal rows{on}; it uses the filters{skipped}{read}{evidence}"
+        return f"{rows}; it does not use the filters{evidence}"
+    skipped = ""
+    if run.row_groups_skipped:
+        row_groups = format_count(run.row_groups_skipped, "row group")
+        skipped = f" and skips {row_groups} by them"
+    return f"{rows}; it uses the filters{skipped}{_compare_bytes(run)}{evidence}"
+
+
+def _describe_reading(run: EngineRun) -> str:
+    """Say whether the engine read the table, and which columns it did not read."""
+    text = " (read as a table)" if run.reads == "table" else ""
+    if run.columns_left_out:
+        plural = "s" if len(run.columns_left_out) > 1 else ""
+        names = ", ".join(run.columns_left_out)
+        text += f", without column{plural} {names}, whose type{plural} it cannot read"
+    return text
+
+
+def _compare_bytes(run: EngineRun) -> str:
+    if run.with_filters is None or run.without_filters is None:
+        return ""
+    with_filters = run.with_filters.bytes_read
+    without = run.without_filters.bytes_read
+    if with_filters is None or without is None:
+        return ""
+    text = f", reading {with_filters:,} bytes instead of {without:,}"
+    if with_filters >= without:
+        text += ": the filters take more than they save"
+    return text

@@ -34,12 +34,13 @@ def ensure_room(folder: str, num_bytes: int) -> None:
 
 def copy_file(file: ParquetFile, path: Path, *, filters: bool) -> None:
     """Copy a file to `path`, with its filters or without. Raises UnreadableError, WriteError."""
-    tail, size = b"", file.source.size
+    footer = file.footer
+    tail = b""
     if not filters:
-        footer = file.footer
-        tail = b"".join(footer.stored(footer.set_filters(dict.fromkeys(footer.recorded_chunks()))))
+        without_filters = footer.set_filters(dict.fromkeys(footer.recorded_chunks()))
+        tail = b"".join(footer.stored(without_filters))
     # A footer without filters is shorter, so the copy keeps some bytes of the old one before it.
-    keep = max(size - len(tail), file.footer.start)
+    keep = max(file.source.size - len(tail), footer.start)
     try:
         with path.open("xb") as stream:
             for start in range(0, keep, _BLOCK):
@@ -58,18 +59,19 @@ def copy_delta_table(root: str, target: Path, copies: Mapping[str, str]) -> bool
     """
     if not all(path.startswith(f"{root}/") for path in copies):
         return False
+    log = f"{root}/_delta_log"
     for folder, _, names in os.walk(root):
+        is_log = log in (folder, os.path.dirname(folder))
         for name in names:
             path = os.path.join(folder, name)
-            is_data = name.endswith(".parquet") and f"{root}/_delta_log" not in (
-                folder,
-                os.path.dirname(folder),
-            )
-            source = copies.get(path, None if is_data else path)
-            if source is not None:
-                link = target / os.path.relpath(path, root)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(source)
+            source = copies.get(path)
+            if source is None:
+                if name.endswith(".parquet") and not is_log:
+                    continue
+                source = path
+            link = target / os.path.relpath(path, root)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(source)
     return True
 
 
@@ -90,13 +92,14 @@ def page_ranges(
 ) -> list[tuple[int, int]]:
     """Return start and end of the pages of these chunks of a row group; of all chunks if `columns`
     is None."""
-    indexes = [column.index for column in file.footer.columns] if columns is None else columns
+    indexes = columns
+    if indexes is None:
+        indexes = [column.index for column in file.footer.columns]
     ranges = [file.footer.chunk_meta(row_group, index).page_range for index in indexes]
     return [(max(start, 4), min(end, file.footer.start)) for start, end in ranges]
 
 
 def _write_error(error: OSError, path: Path) -> WriteError:
     hint = "set TMPDIR to a folder with more room" if error.errno == errno.ENOSPC else None
-    return WriteError(
-        os.strerror(error.errno) if error.errno else str(error), file=str(path), hint=hint
-    )
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return WriteError(reason, file=str(path), hint=hint)

@@ -40,8 +40,10 @@ class SqlDialect:
         element = self.element_of(kind)
         if element is not None:
             return self.contains.format(column=column, value=self.literal(element, texts[0]))
-        literals = [self.literal(kind, text) for text in texts]
-        return f"{column} IN ({', '.join(literals)})" if many else f"{column} = {literals[0]}"
+        if not many:
+            return f"{column} = {self.literal(kind, texts[0])}"
+        literals = ", ".join(self.literal(kind, text) for text in texts)
+        return f"{column} IN ({literals})"
 
     def literal(self, kind: str, text: str) -> str:
         """Write a value of this type."""
@@ -53,24 +55,26 @@ class SqlDialect:
 
     def quote_name(self, name: str) -> str:
         """Write the name of a column."""
-        return f"{self.quote_mark}{name.replace(self.quote_mark, self.quote_mark * 2)}{self.quote_mark}"
+        escaped = name.replace(self.quote_mark, self.quote_mark * 2)
+        return f"{self.quote_mark}{escaped}{self.quote_mark}"
 
 
 class DuckDBDialect(SqlDialect):
     def element_of(self, kind: str) -> str | None:
-        return kind.removesuffix("[]") if kind.endswith("[]") else None
+        if kind.endswith("[]"):
+            return kind.removesuffix("[]")
+        return None
 
     def literal(self, kind: str, text: str) -> str:
         if kind == "BLOB":
             return f"unhex('{hex_of(text)}')"
         if kind == "UUID":
             return f"CAST('{text.removeprefix('0x')}' AS UUID)"
-        if kind == "INTERVAL" and (match := re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text)):
-            months, days, seconds = match.groups()
-            return (
-                f"(to_months({months}) + to_days({days}) + "
-                f"to_milliseconds({int(float(seconds) * 1000)}))"
-            )
+        interval = re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text)
+        if kind == "INTERVAL" and interval is not None:
+            months, days, seconds = interval.groups()
+            milliseconds = int(float(seconds) * 1000)
+            return f"(to_months({months}) + to_days({days}) + to_milliseconds({milliseconds}))"
         return super().literal(kind, text)
 
 
@@ -83,11 +87,11 @@ class DataFusionDialect(SqlDialect):
         return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
-        value = (
-            f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'"
-            if "Binary" in kind
-            else write_sql(text)
-        )
+        if "Binary" in kind:
+            digits = hex_of(text, is_uuid=kind == "FixedSizeBinary(16)")
+            value = f"X'{digits}'"
+        else:
+            value = write_sql(text)
         return f"arrow_cast({value}, {write_sql(kind)})"
 
 
@@ -96,7 +100,9 @@ class SparkDialect(SqlDialect):
     contains = "array_contains({column}, {value})"
 
     def element_of(self, kind: str) -> str | None:
-        return kind.removeprefix("array<").removesuffix(">") if kind.startswith("array<") else None
+        if kind.startswith("array<"):
+            return kind.removeprefix("array<").removesuffix(">")
+        return None
 
     def literal(self, kind: str, text: str) -> str:
         if kind == "binary":
@@ -118,8 +124,7 @@ class ClickHouseDialect(SqlDialect):
         if "String" in kind and text.startswith("0x"):
             return f"CAST(unhex('{text[2:]}') AS {kind})"
         if kind.startswith("DateTime64"):
-            moment = text.removesuffix("Z").removesuffix("+00:00").replace("T", " ")
-            moment = moment if "-" in moment else f"1970-01-01 {moment}"
+            moment = _moment_of(text).replace("T", " ")
             return f"CAST({_quote_escaped(moment)} AS {kind})"
         return f"CAST({_quote_escaped(text)} AS {kind})"
 
@@ -130,6 +135,12 @@ class ClickHouseDialect(SqlDialect):
 
 def _quote_escaped(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _moment_of(text: str) -> str:
+    """Return a point in time without its zone, which is UTC; one of a time is on the first day."""
+    naive = text.removesuffix("Z").removesuffix("+00:00")
+    return naive if "-" in naive else f"1970-01-01T{naive}"
 
 
 def hex_of(text: str, *, is_uuid: bool = False) -> str:
@@ -154,23 +165,17 @@ def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
         return parse_texts(texts, kind.storage_type)
     if pa.types.is_dictionary(kind):
         return parse_texts(texts, kind.value_type)
-    if (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    ):
-        is_uuid = pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16
+    if pa.types.is_fixed_size_binary(kind):
+        is_uuid = kind.byte_width == 16
         return pa.array([bytes.fromhex(hex_of(text, is_uuid=is_uuid)) for text in texts], kind)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array([bytes.fromhex(hex_of(text)) for text in texts], kind)
     if pa.types.is_float16(kind):
         return pa.array([np.float16(text) for text in texts], kind)
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-        naive = [text.removesuffix("Z").removesuffix("+00:00") for text in texts]
-        moments = [text if "-" in text else f"1970-01-01T{text}" for text in naive]
-        counts = (
-            pa.array(moments)
-            .cast(pa.timestamp("ns"))
-            .cast(pa.timestamp(kind.unit))
-            .cast(pa.int64())
-        )
-        return counts.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+        moments = pa.array(list(map(_moment_of, texts))).cast(pa.timestamp("ns"))
+        counts = moments.cast(pa.timestamp(kind.unit)).cast(pa.int64())
+        if kind.bit_width == 32:
+            counts = counts.cast(pa.int32())
+        return counts.cast(kind)
     return pa.array(list(texts)).cast(kind)

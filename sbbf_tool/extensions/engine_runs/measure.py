@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ class RowDigest:
     def add(self, row: bytes) -> None:
         """Add a row."""
         self.count += 1
-        self._sum += int.from_bytes(hashlib.blake2b(row, digest_size=_BITS // 8).digest(), "little")
+        digest = hashlib.blake2b(row, digest_size=_BITS // 8).digest()
+        self._sum += int.from_bytes(digest, "little")
 
     def add_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add all rows of Arrow batches."""
@@ -121,11 +124,14 @@ def _rows_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
         try:
             columns = [_plain(column).to_pylist() for column in batch.columns]
         except KeyError:  # pyarrow's table of Python classes lacks the type
-            kinds = ", ".join(sorted({str(kind) for kind in batch.schema.types}))
+            kinds = ", ".join(sorted(set(map(str, batch.schema.types))))
             raise TypeError(
                 f"pyarrow has no Python values for one of the column types {kinds}"
             ) from None
-        for row in zip(*columns, strict=True) if columns else [()] * batch.num_rows:
+        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True)
+        if not columns:
+            rows = [()] * batch.num_rows
+        for row in rows:
             yield repr(row).encode("utf-8", "surrogatepass")
 
 
@@ -136,8 +142,10 @@ def _plain(array: pa.Array) -> pa.Array:
     kind = _plain_type(array.type)
     if kind == array.type:
         return array
+    if isinstance(array, pa.ExtensionArray):
+        return array.storage
     try:
-        return array.storage if isinstance(array, pa.ExtensionArray) else array.cast(kind)
+        return array.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return array
 
@@ -168,21 +176,28 @@ def count_row_groups(rows: int, sizes: Sequence[Sequence[int]]) -> int | None:
     Engines that count rows decode whole row groups. Writers make row groups of one size, apart from
     the last of each file.
     """
-    flat = sorted(size for file_sizes in sizes for size in file_sizes if size)
+    sizes_of_all = Counter(chain.from_iterable(sizes))
+    # By sum of rows, the numbers of row groups that have it.
     possible: dict[int, set[int]] = {0: {0}}
-    for size in sorted(set(flat)):
-        number = flat.count(size)
-        grown: dict[int, set[int]] = {}
-        for total, counts in possible.items():
-            for extra in range(min(number, (rows - total) // size) + 1):
-                grown.setdefault(total + extra * size, set()).update(
-                    count + extra for count in counts
-                )
-        possible = grown
+    for size in sorted(sizes_of_all):
+        if size:
+            possible = _add_size(possible, size, sizes_of_all[size], rows)
         if len(possible) > _MOST_SUMS:
             return None
-    counts = possible.get(rows, set())
-    return next(iter(counts)) if len(counts) == 1 else None
+    counts = list(possible.get(rows, ()))
+    return counts[0] if len(counts) == 1 else None
+
+
+def _add_size(
+    possible: dict[int, set[int]], size: int, most: int, rows: int
+) -> dict[int, set[int]]:
+    """Return the sums up to `rows` that up to `most` further row groups of a size give."""
+    sums: dict[int, set[int]] = {}
+    for total, counts in possible.items():
+        for extra in range(min(most, (rows - total) // size) + 1):
+            numbers = sums.setdefault(total + extra * size, set())
+            numbers.update(count + extra for count in counts)
+    return sums
 
 
 _MOST_SUMS = 100_000

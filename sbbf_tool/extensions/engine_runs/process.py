@@ -69,14 +69,14 @@ def _run_process(
         "sbbf_tool.extensions.engine_runs.program",
         str(write_end),
     ]
-    line = json.dumps(
-        {
-            "driver": driver,
-            "request": asdict(request),
-            "jobs": [asdict(job) for job in jobs],
-            "path": sys.path,
-        }
-    )
+    document = {
+        "driver": driver,
+        "request": asdict(request),
+        "jobs": [asdict(job) for job in jobs],
+        "path": sys.path,
+    }
+    line = f"{json.dumps(document)}\n".encode()
+    root = str(Path(sbbf_tool.__path__[0]).parent)
     with TemporaryFile() as log:
         try:
             process = subprocess.Popen(
@@ -85,7 +85,7 @@ def _run_process(
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 pass_fds=(write_end,),
-                env={**os.environ, "PYTHONPATH": str(Path(sbbf_tool.__path__[0]).parent)},
+                env={**os.environ, "PYTHONPATH": root},
                 start_new_session=True,
             )
         finally:
@@ -93,7 +93,7 @@ def _run_process(
         try:
             assert process.stdin is not None
             with suppress(BrokenPipeError):
-                process.stdin.write(f"{line}\n".encode())
+                process.stdin.write(line)
                 process.stdin.flush()
             problem = _read_answers(read_end, seconds, len(jobs), answers)
             if problem is None:
@@ -101,13 +101,18 @@ def _run_process(
                     process.wait(_SECONDS_TO_END)
         finally:
             os.close(read_end)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if process.stdin is not None:
-                with suppress(BrokenPipeError):
-                    process.stdin.close()
+            _end(process)
         return problem or _describe_end(process.returncode, log)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and what it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 _SECONDS_TO_END = 10
@@ -149,11 +154,15 @@ def _add(answer: dict[str, Any], answers: Answers) -> None:
 
 
 def _describe_end(code: int, log: Any) -> str:
+    if code < 0:
+        name = str(-code)
+        if -code in set(signal.Signals):
+            name = signal.Signals(-code).name
+        return f"the engine crashed ({name})"
+    ending = f"the engine ended with exit code {code}"
     size = log.seek(0, os.SEEK_END)
     log.seek(max(0, size - _LOG_BYTES))
     lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-    last = f": {escape(lines[-1].strip())}" if lines and code > 0 else ""
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return f"the engine crashed ({name})"
-    return f"the engine ended with exit code {code}{last}"
+    if lines and code > 0:
+        ending += f": {escape(lines[-1].strip())}"
+    return ending

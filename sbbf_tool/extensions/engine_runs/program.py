@@ -26,17 +26,19 @@ def main(descriptor: str) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with open(int(descriptor), "w", buffering=1) as answers:
         try:
-            driver: Driver = load(request["driver"])(QueryCondition(**request["request"]))
+            driver_class = load(request["driver"])
+            driver: Driver = driver_class(QueryCondition(**request["request"]))
         except Exception as error:
             _write(answers, {"error": describe(error)})
             os._exit(1)
         _write(answers, {"version": driver.version})
         for fields in request["jobs"]:
             job = Job(**fields)
+            answer: dict[str, Any] = {"job": job.name}
             try:
-                answer: dict[str, Any] = {"job": job.name, "measurement": measure(driver, job)}
+                answer["measurement"] = measure(driver, job)
             except Exception as error:
-                answer = {"job": job.name, "error": describe(error)}
+                answer["error"] = describe(error)
             _write(answers, answer)
     # Some engines crash or wait when they end in order.
     os._exit(0)
@@ -55,7 +57,9 @@ def _end_with_parent() -> None:
 def describe(error: BaseException) -> str:
     """Return the first lines of an error as one line."""
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
+    if len(text) > _MOST_LETTERS:
+        return f"{text[:_MOST_LETTERS]}..."
+    return text
 
 
 _MOST_LETTERS = 300

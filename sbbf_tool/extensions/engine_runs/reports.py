@@ -11,9 +11,16 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.plain import hints_of
 from sbbf_tool.reports.tabular import Tabular
 
-EQUAL, ROWS_DIFFER, FAILS_WITH_FILTERS = "equal", "rows differ", "fails with filters"
-FAILED, NOT_INSTALLED = "failed", "not installed"
-METRIC, ZEROED_PAGES = "metric", "zeroed pages"
+# Outcomes of a run.
+EQUAL = "equal"
+ROWS_DIFFER = "rows differ"
+FAILS_WITH_FILTERS = "fails with filters"
+FAILED = "failed"
+NOT_INSTALLED = "not installed"
+
+# What shows whether an engine uses filters.
+METRIC = "metric"
+ZEROED_PAGES = "zeroed pages"
 
 
 class Measurement(Frozen):
@@ -70,11 +77,9 @@ def _hints_of_row() -> Iterator[tuple[str, Any]]:
     filters."""
     for name, hint in hints_of(EngineRun):
         if name == "with_filters":
-            yield from (
-                (f"{each}{suffix}", kind | None)
-                for each, kind in hints_of(Measurement)
-                for suffix in _MEASURED.values()
-            )
+            for measured, kind in hints_of(Measurement):
+                for suffix in _MEASURED.values():
+                    yield f"{measured}{suffix}", kind | None
         elif name not in _MEASURED:
             yield name, hint
 
@@ -114,10 +119,9 @@ class EngineRunsReport(Tabular):
         for run in self.engines:
             values = {name: value for name, value in vars(run).items() if name not in _MEASURED}
             for name, suffix in _MEASURED.items():
-                values |= {
-                    f"{field.name}{suffix}": getattr(getattr(run, name), field.name, None)
-                    for field in fields(Measurement)
-                }
+                measurement = getattr(run, name)
+                for field in fields(Measurement):
+                    values[f"{field.name}{suffix}"] = getattr(measurement, field.name, None)
             yield EngineRunRow(**values)
 
     def _summary(self) -> str:

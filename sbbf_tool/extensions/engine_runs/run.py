@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable, as_names, check_time_limit
 from sbbf_tool.display import redact
-from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import ALL, Runnable, choose_engines
 from sbbf_tool.extensions.engine_runs.copies import (
     copy_delta_table,
-    copy_file,
     ensure_room,
-    page_ranges,
     zero_ranges,
 )
 from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition
 from sbbf_tool.extensions.engine_runs.process import Answers, run_jobs
+from sbbf_tool.extensions.engine_runs.query_files import QueryFiles, prepare_files
 from sbbf_tool.extensions.engine_runs.reports import (
     EQUAL,
     FAILED,
@@ -43,20 +41,12 @@ from sbbf_tool.extensions.engine_runs.reports import (
     EngineRunsReport,
     Measurement,
 )
-from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
-from sbbf_tool.file.missing_column import find_missing
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note
-from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
+from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.literals import are_text
-from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.running.selection import Selection, find_table
-from sbbf_tool.storage.inputs import FileIn
-from sbbf_tool.storage.places import TableFinder, is_url, parquet_inputs
-from sbbf_tool.storage.source import LocalSource
+from sbbf_tool.storage.places import is_url, parquet_inputs
 
 if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
@@ -67,9 +57,15 @@ Ask = Callable[[list[Job]], Answers]
 
 SECONDS = 300.0
 """The time that an engine has for its start, and for each run."""
-_WITH, _WITHOUT = "with filters", "without filters"
-_ORIGINALS, _COPIES, _TABLE_COPY = "originals", "copies", "table"
-_ZEROED_WITH, _ZEROED_WITHOUT = "zeroed, with filters", "zeroed, without filters"
+
+# Names of jobs.
+_WITH = "with filters"
+_WITHOUT = "without filters"
+_ZEROED_WITH = "zeroed, with filters"
+_ZEROED_WITHOUT = "zeroed, without filters"
+
+_TABLE_COPY = "table"
+"""Name of the folder of a copy of a table."""
 
 
 def run_engines(
@@ -99,19 +95,11 @@ def run_engines(
         name = os.fsdecode(items[0])
         table = find_table(name)
         if table is not None:
-            return run_on_selection(
-                Selection(name, table=table), (name,), column, value, engines, seconds=seconds
-            )
+            selection = Selection(name, table=table)
+            return run_on_selection(selection, (name,), column, value, engines, seconds=seconds)
     inputs = chain.from_iterable(parquet_inputs(item, filesystem) for item in items)
-    return _run(
-        inputs,
-        None,
-        ", ".join(redact(str(getattr(item, "name", item))) for item in items),
-        column,
-        value,
-        engines,
-        seconds,
-    )
+    path = ", ".join(redact(str(getattr(item, "name", item))) for item in items)
+    return _run(inputs, None, path, column, value, engines, seconds)
 
 
 def run_on_selection(
@@ -128,43 +116,8 @@ def run_on_selection(
     selection.ensure_stored((column,))
     is_whole = selection.table is not None and selection.where is None
     table = selection.table if is_whole else None
-    return _run(
-        selection.file_names(),
-        table,
-        ", ".join(map(redact, names)),
-        column,
-        value,
-        engines,
-        seconds,
-    )
-
-
-@dataclass
-class _Files:
-    """The files of the query, and their copies."""
-
-    column: Column | None = None
-    value: str = ""
-    stored_paths: set[tuple[str, ...]] = field(default_factory=set)
-    """The paths of the column in the files; a table may have another name for it."""
-    names: list[str] = field(default_factory=list)
-    """Absolute paths or URLs of the files."""
-    without_column: list[str] = field(default_factory=list)
-    """Those of the files that lack the column."""
-    paths: list[str] = field(default_factory=list)
-    """The files with filters: links to those of the user or, for files that are not on this
-    machine, copies."""
-    copies: list[str] = field(default_factory=list)
-    """Copies without filters."""
-    sizes: list[list[int]] = field(default_factory=list)
-    excluded: list[list[int]] = field(default_factory=list)
-    """The row groups of each file that only filters exclude."""
-    ranges: list[list[tuple[int, int]]] = field(default_factory=list)
-    """The pages of these row groups."""
-    bytes: int = 0
-    filters: int = 0
-    excluded_otherwise: int = 0
-    """Row groups that min and max or a dictionary exclude."""
+    path = ", ".join(map(redact, names))
+    return _run(selection.file_names(), table, path, column, value, engines, seconds)
 
 
 def _run(
@@ -187,13 +140,17 @@ def _run(
     if value is None:
         raise UsageError("null cannot be queried in query engines: filters hold no nulls")
     check_time_limit(seconds)
-    with ExitStack() as stack:
-        folder = Path(
-            stack.enter_context(TemporaryDirectory(prefix="sbbf-run-", ignore_cleanup_errors=True))
-        )
-        files = _prepare(inputs, column, value, folder)
+    with TemporaryDirectory(prefix="sbbf-run-", ignore_cleanup_errors=True) as path_of_folder:
+        folder = Path(path_of_folder)
+        files = prepare_files(inputs, column, value, folder)
         assert files.column is not None
         runs = tuple(_run_engine(engine, files, table, folder, seconds) for engine in engines)
+    is_silent = any(run.outcome == EQUAL and run.uses_filters is None for run in runs)
+    exit_code = 0
+    if any(run.is_harmed for run in runs):
+        exit_code = 1
+    elif any(run.outcome == FAILED for run in runs):
+        exit_code = 3
     return EngineRunsReport(
         path=path,
         table_format=None if table is None else table.format,
@@ -205,115 +162,14 @@ def _run(
         bytes=files.bytes,
         filters=files.filters,
         excluded_by_filters=sum(map(len, files.excluded)),
-        note=_explain_silence(files)
-        if any(run.outcome == EQUAL and run.uses_filters is None for run in runs)
-        else None,
+        note=_explain_silence(files) if is_silent else None,
         engines=runs,
-        exit_code=1
-        if any(run.is_harmed for run in runs)
-        else 3
-        if any(run.outcome == FAILED for run in runs)
-        else 0,
-    )
-
-
-def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _Files:
-    """Read the footers and filters of all files, and make the copies. Files that lack the column
-    are left out: they hold no value."""
-    files = _Files()
-    missing: SbbfError | None = None
-    for kind in (_ORIGINALS, _COPIES):
-        (folder / kind).mkdir()
-    for item in inputs:
-        with ParquetFile.open(item) as file, file.locate_errors():
-            if file.footer.cipher is not None or file.footer.has_encrypted_chunks:
-                raise RefusedError(
-                    "the file is encrypted or signed, and query engines are run without keys"
-                )
-            try:
-                column = find_column(file.footer.columns, name)
-            except NoColumnError as error:
-                statement = find_missing(file, item, name, strict=False, tables=TableFinder())
-                if missing is None and statement is not None and statement.is_partition:
-                    missing = UsageError(
-                        f"{statement.reason}: it is a partition column, and no filter is needed",
-                        file=file.name,
-                    )
-                missing = missing or error.at(file=file.name)
-                files.without_column.append(os.path.abspath(file.name))
-                continue
-            if column.max_repetition:
-                raise UsageError(
-                    "values inside lists and maps cannot be queried in query engines",
-                    place=f"column {column.name}",
-                )
-            question = question_of(column, (value,))
-            (literal,) = question.literals
-            if literal.is_null:
-                raise UsageError("null cannot be queried in query engines: filters hold no nulls")
-            files.column = files.column or column
-            files.value = literal.text
-            _add(files, file, question, item, folder)
-    if files.column is None:
-        raise missing or UnreadableError(
-            "there is no file", hint="name a Parquet file, or a folder that has some"
-        )
-    return files
-
-
-def _add(files: _Files, file: ParquetFile, question: Question, item: object, folder: Path) -> None:
-    """Add a file, and copy it without its filters."""
-    excluded, column = [], question.column
-    numbers = range(file.footer.num_row_groups)
-    file.expect_filters([column], whole=True)
-    for number in numbers:
-        files.filters += file.footer.filter_place(number, column.index) is not None
-        answers = call_or_note(
-            [], "filter", by_filter, file, number, question, question.candidates()
-        )
-        (answer,) = answers_by(question, number, answers)
-        if _is_excluded_otherwise(file, number, question):
-            files.excluded_otherwise += 1
-        elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:
-            excluded.append(number)
-    name = f"{len(files.paths):06}.parquet"
-    is_here = (
-        isinstance(file.source, LocalSource)
-        and not isinstance(item, FileIn)
-        and not is_url(file.name)
-    )
-    ensure_room(str(folder), file.source.size * (1 if is_here else 2))
-    copy, original = folder / _COPIES / name, folder / _ORIGINALS / name
-    copy_file(file, copy, filters=False)
-    if is_here:
-        # Engines read glob characters, percent signs or `key=value` in a path in their own ways.
-        original.symlink_to(os.path.abspath(file.name))
-    else:
-        copy_file(file, original, filters=True)
-    files.stored_paths.add(leaf_columns(file.footer.metadata.schema)[column.index].short_path)
-    files.names.append(file.name if is_url(file.name) else os.path.abspath(file.name))
-    files.paths.append(str(original))
-    files.copies.append(str(copy))
-    files.sizes.append([file.footer.num_rows(number) or 0 for number in numbers])
-    files.excluded.append(excluded)
-    files.ranges.append([pages for number in excluded for pages in page_ranges(file, number)])
-    files.bytes += file.source.size
-
-
-def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
-    """Return whether min and max or the dictionary exclude the value too, so that an engine may
-    skip the row group without its filter."""
-    (statistics,) = answers_by_statistics(file, number, question)
-    dictionary = call_or_note(
-        [], "dictionary", by_dictionary, file, number, question, question.candidates()
-    )
-    return statistics.is_absent or (
-        dictionary is not None and answers_by(question, number, dictionary)[0].is_absent
+        exit_code=exit_code,
     )
 
 
 def _run_engine(
-    engine: Runnable, files: _Files, table: Table | None, folder: Path, seconds: float
+    engine: Runnable, files: QueryFiles, table: Table | None, folder: Path, seconds: float
 ) -> EngineRun:
     """Run the query in one engine: on the table if the engine reads it, otherwise on the files."""
     name = find_engine(engine.id).name
@@ -333,14 +189,8 @@ def _run_engine(
             ask = partial(run_jobs, engine.driver, request, seconds=seconds)
             answers = ask(_table_jobs(engine, files, table, folder))
             if _WITHOUT in answers.measurements:
-                return _try_zeroed_pages(
-                    _judge(engine, name, "table", answers, files),
-                    ask,
-                    files,
-                    folder,
-                    answers,
-                    table,
-                )
+                run = _judge(engine, name, "table", answers, files)
+                return _try_zeroed_pages(run, ask, files, folder, answers, table)
         if len(files.stored_paths) > 1:
             names = ", ".join(sorted(map(quote, files.stored_paths)))
             reason = (
@@ -350,15 +200,13 @@ def _run_engine(
             return EngineRun(engine.id, name, None, FAILED, reason=reason)
         request = replace(request, path=list(next(iter(files.stored_paths))))
         ask = partial(run_jobs, engine.driver, request, seconds=seconds)
-        answers = ask(
-            [Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)]
-        )
-        return _try_zeroed_pages(
-            _judge(engine, name, "files", answers, files), ask, files, folder, answers
-        )
+        without = Job(_WITHOUT, files.copies, files.sizes)
+        answers = ask([without, Job(_WITH, files.paths, files.sizes)])
+        run = _judge(engine, name, "files", answers, files)
+        return _try_zeroed_pages(run, ask, files, folder, answers)
 
 
-def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> list[Job]:
+def _table_jobs(engine: Runnable, files: QueryFiles, table: Table, folder: Path) -> list[Job]:
     """Return the jobs for an engine that reads the table: on the table and on its copy, or twice on
     the table if it can ignore filters."""
     location = table.location
@@ -378,49 +226,54 @@ def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> 
     ]
 
 
-def _places(files: _Files, paths: Sequence[str]) -> dict[str, str]:
+def _places(files: QueryFiles, paths: Sequence[str]) -> dict[str, str]:
     """Return, by the name of each file of a table, the path that takes its place."""
-    return dict(zip(files.names, paths, strict=True)) | {
-        name: name for name in files.without_column
-    }
+    places = dict(zip(files.names, paths, strict=True))
+    places |= {name: name for name in files.without_column}
+    return places
 
 
-def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Files) -> EngineRun:
+def _judge(
+    engine: Runnable, name: str, reads: str, answers: Answers, files: QueryFiles
+) -> EngineRun:
     """Compare the runs with filters and without."""
-    with_filters, without = (answers.measurements.get(kind) for kind in (_WITH, _WITHOUT))
-    uses_filters = evidence = skipped = None
+    with_filters = answers.measurements.get(_WITH)
+    without = answers.measurements.get(_WITHOUT)
+    uses_filters = None
+    skipped = None
     reason = answers.start_error or answers.errors.get(_WITHOUT) or answers.errors.get(_WITH)
     if without is None:
         outcome = FAILED
     elif with_filters is None:
         outcome = FAILS_WITH_FILTERS
     elif (with_filters["rows"], with_filters["digest"]) != (without["rows"], without["digest"]):
-        outcome, reason = ROWS_DIFFER, _describe_difference(with_filters["rows"], without["rows"])
+        outcome = ROWS_DIFFER
+        reason = _describe_difference(with_filters["rows"], without["rows"])
     else:
         outcome = EQUAL
     if with_filters is not None and without is not None:
         uses_filters, skipped = _compare_counts(with_filters, without)
-        evidence = None if uses_filters is None else METRIC
         if not uses_filters and not any(files.excluded):
-            uses_filters, evidence = None, None
+            uses_filters = None
             reason = reason or _NOTHING_EXCLUDED
-    left_out = tuple((with_filters or without or {}).get("columns_left_out", ()))
-    measurements = (_measurement(with_filters), _measurement(without))
-    shown = (uses_filters, evidence, skipped)
+    left_out = (with_filters or without or {}).get("columns_left_out", ())
     return EngineRun(
         engine.id,
         name,
         answers.version,
         outcome,
         reads,
-        *shown,
-        *measurements,
+        uses_filters,
+        None if uses_filters is None else METRIC,
+        skipped,
+        _measurement(with_filters),
+        _measurement(without),
         reason,
-        columns_left_out=left_out,
+        columns_left_out=tuple(left_out),
     )
 
 
-def _explain_silence(files: _Files) -> str | None:
+def _explain_silence(files: QueryFiles) -> str | None:
     """Say why engines cannot show whether they use the filters, and what to query instead; None if
     filters exclude row groups."""
     assert files.column is not None
@@ -433,12 +286,15 @@ def _explain_silence(files: _Files) -> str | None:
             "add filters to it, or query another column"
         )
     remaining = num_row_groups - files.excluded_otherwise
-    rest = (
-        f"and the filters exclude none of these {remaining:,}: query a value that is not stored"
-        if remaining
-        else "and here they leave none: query a value that is not stored, but between min "
-        "and max of the row groups, or another column"
-    )
+    if remaining:
+        rest = (
+            f"and the filters exclude none of these {remaining:,}: query a value that is not stored"
+        )
+    else:
+        rest = (
+            "and here they leave none: query a value that is not stored, but between min and max "
+            "of the row groups, or another column"
+        )
     return (
         "whether an engine uses the filters shows on row groups that min and max leave, "
         f"and dictionaries if it reads them, {rest}"
@@ -459,12 +315,12 @@ def _compare_counts(
 ) -> tuple[bool | None, int | None]:
     """Return whether the engine read less with filters, and how many row groups less; None for what
     its counts do not show."""
-    groups = with_filters["row_groups_read"], without["row_groups_read"]
-    if groups[0] is not None and groups[1] is not None:
-        return groups[0] < groups[1], groups[1] - groups[0]
-    for name in ("rows_scanned", "pages_read"):
-        if with_filters[name] is not None and without[name] is not None:
-            return with_filters[name] < without[name], None
+    for name in ("row_groups_read", "rows_scanned", "pages_read"):
+        remaining = with_filters[name]
+        total = without[name]
+        if remaining is not None and total is not None:
+            saved = total - remaining
+            return saved > 0, saved if name == "row_groups_read" else None
     return None, None
 
 
@@ -483,7 +339,7 @@ def _measurement(answer: dict[str, Any] | None) -> Measurement | None:
 def _try_zeroed_pages(
     run: EngineRun,
     ask: Ask,
-    files: _Files,
+    files: QueryFiles,
     folder: Path,
     answers: Answers,
     table: Table | None = None,
@@ -496,26 +352,33 @@ def _try_zeroed_pages(
     if run.outcome != EQUAL or run.uses_filters is not None or not any(files.excluded):
         return run
     with TemporaryDirectory(prefix="zeroed-", dir=folder, ignore_cleanup_errors=True) as zeroed:
-        jobs: list[Job] = []
         ensure_room(zeroed, 2 * files.bytes)
-        for name, paths in ((_ZEROED_WITHOUT, files.copies), (_ZEROED_WITH, files.paths)):
-            copies = []
-            for number, (path, ranges) in enumerate(zip(paths, files.ranges, strict=True)):
-                copy = Path(zeroed) / f"{len(jobs)}-{number:06}.parquet"
-                copyfile(path, copy)
-                zero_ranges(copy, ranges)
-                copies.append(str(copy))
-            job = Job(name, copies, files.sizes)
-            if table is not None:
-                job.table, job.table_format = str(Path(zeroed) / f"table-{len(jobs)}"), table.format
-                copy_delta_table(table.location, Path(job.table), _places(files, copies))
-            jobs.append(job)
-        zeroed_answers = ask(jobs)
+        jobs = [
+            _make_zeroed_job(_ZEROED_WITHOUT, files, files.copies, Path(zeroed) / "0", table),
+            _make_zeroed_job(_ZEROED_WITH, files, files.paths, Path(zeroed) / "1", table),
+        ]
+        measurements = ask(jobs).measurements
     expected = answers.measurements[_WITH]["digest"]
-    is_same = {
-        job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected
-        for job in jobs
-    }
-    if is_same[_ZEROED_WITHOUT]:
+    if measurements.get(_ZEROED_WITHOUT, {}).get("digest") == expected:
         return replace(run, reason="it does not read these row groups without filters either")
-    return replace(run, uses_filters=is_same[_ZEROED_WITH], evidence=ZEROED_PAGES)
+    uses_filters = measurements.get(_ZEROED_WITH, {}).get("digest") == expected
+    return replace(run, uses_filters=uses_filters, evidence=ZEROED_PAGES)
+
+
+def _make_zeroed_job(
+    name: str, files: QueryFiles, paths: Sequence[str], folder: Path, table: Table | None
+) -> Job:
+    """Copy the files to a folder, with zeros in the pages that only filters exclude, and return the
+    job on the copies."""
+    folder.mkdir()
+    copies = []
+    for number, (path, ranges) in enumerate(zip(paths, files.ranges, strict=True)):
+        copy = folder / f"{number:06}.parquet"
+        copyfile(path, copy)
+        zero_ranges(copy, ranges)
+        copies.append(str(copy))
+    if table is None:
+        return Job(name, copies, files.sizes)
+    copy_of_table = folder / "table"
+    copy_delta_table(table.location, copy_of_table, _places(files, copies))
+    return Job(name, copies, files.sizes, str(copy_of_table), table.format)

@@ -26,11 +26,9 @@ from sbbf_tool.extensions.engine_runs.measure import (
     count_row_groups,
 )
 
-_ROWS, _PAGES, _BYTES = (
-    "ParquetRowsFilterExpression",
-    "ParquetReadPages",
-    "ReadBufferFromFileDescriptorReadBytes",
-)
+_ROWS = "ParquetRowsFilterExpression"
+_PAGES = "ParquetReadPages"
+_BYTES = "ReadBufferFromFileDescriptorReadBytes"
 _SETTINGS = (
     "use_parquet_metadata_cache = 0",
     "storage_file_read_method = 'pread'",  # it does not count bytes that it maps into memory
@@ -45,11 +43,9 @@ class ClickHouseDriver:
         self._request = request
         self._dialect = ClickHouseDialect()
         # Bytes and text have one type in ClickHouse, and its dialect takes 0x.. for bytes.
-        self._text = (
-            f"0x{request.text.encode().hex()}"
-            if request.is_text and request.text.startswith("0x")
-            else request.text
-        )
+        self._text = request.text
+        if request.is_text and request.text.startswith("0x"):
+            self._text = f"0x{request.text.encode().hex()}"
         opener: Any = session.Session
         self._session = opener(request.scratch)
         for setting in _SETTINGS:
@@ -57,22 +53,23 @@ class ClickHouseDriver:
                 self._session.query(f"SET {setting}")
             except RuntimeError:  # a setting of other releases
                 continue
-        self.version = f"{self._ask('SELECT version() AS v')[0]['v']} (chdb {chdb.__version__})"
+        (row,) = self._ask("SELECT version() AS v")
+        self.version = f"{row['v']} (chdb {chdb.__version__})"
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         total: Counter[str] = Counter()
         for source, names in self._sources(job):
             column = self._dialect.reference(self._request.path)
             types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
-            if types:
-                kind = re.sub(r"\ANullable\((.*)\)\Z", r"\1", types[0]["kind"])
-                condition = self._dialect.condition(column, kind, [self._text])
-                before = self._events()
-                self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
-                total += self._events() - before
-        if (
-            not total[_ROWS] and total[_PAGES]
-        ):  # the rows of tables, and of files with a single column, are counted nowhere
+            if not types:
+                continue
+            kind = re.sub(r"\ANullable\((.*)\)\Z", r"\1", types[0]["kind"])
+            condition = self._dialect.condition(column, kind, [self._text])
+            before = self._events()
+            self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
+            total += self._events() - before
+        # The rows of tables, and of files with a single column, are counted nowhere.
+        if not total[_ROWS] and total[_PAGES]:
             return Counts(bytes_read=total[_BYTES], pages_read=total[_PAGES])
         return Counts(
             count_row_groups(total[_ROWS], job.sizes), total[_ROWS], total[_BYTES], total[_PAGES]
@@ -89,13 +86,12 @@ class ClickHouseDriver:
     ) -> None:
         """Add the number of rows, and the sum of their hashes, which the engine computes because it
         returns whole results only."""
-        setting = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
+        query = (
+            "SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM "
+            f"{condition} SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
+        )
         with rows.timed():
-            (row,) = self._ask(
-                "SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM "
-                f"{condition} {setting}",
-                names,
-            )
+            (row,) = self._ask(query, names)
         rows.add_sum(int(row["rows"]), int(row["hashes"]))
 
     def _events(self) -> Counter[str]:

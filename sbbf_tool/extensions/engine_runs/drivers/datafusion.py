@@ -23,22 +23,20 @@ class DataFusionDriver:
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         counts = Counts(row_groups_read=0, bytes_read=0)
+        column = self._dialect.reference(self._request.path)
         for file in job.files:
             context = SessionContext(SessionConfig().with_target_partitions(1))
             context.register_parquet("t", file)
-            column = self._dialect.reference(self._request.path)
-            (row,) = context.sql(
-                f"SELECT arrow_typeof({column}) AS kind FROM t LIMIT 1"
-            ).to_pylist() or [{"kind": None}]
-            if row["kind"] is None:  # the file has no rows
+            types = context.sql(f"SELECT arrow_typeof({column}) AS kind FROM t LIMIT 1").to_pylist()
+            if not types or types[0]["kind"] is None:  # the file has no rows
                 continue
-            condition = self._dialect.condition(column, str(row["kind"]), [self._request.text])
+            kind = str(types[0]["kind"])
+            condition = self._dialect.condition(column, kind, [self._request.text])
             with rows.timed():
                 plan = context.sql(f"SELECT * FROM t WHERE {condition}").execution_plan()
                 for partition in range(plan.partition_count):
-                    rows.add_batches(
-                        batch.to_pyarrow() for batch in context.execute(plan, partition)
-                    )
+                    batches = context.execute(plan, partition)
+                    rows.add_batches(batch.to_pyarrow() for batch in batches)
             add_scan_metrics(plan, counts)
         return counts
 
@@ -50,21 +48,22 @@ def add_scan_metrics(plan: Any, counts: Counts) -> None:
         if not operator.startswith("DataSourceExec"):
             continue
         values: dict[str, list[list[int]]] = {}
+        sizes = []
         for metric in metrics.metrics():
-            values.setdefault(metric.name, []).append(
-                [int(number) for number in re.findall(r"\d+", str(metric).replace(",", ""))]
-            )
-        read = _count_read(values)
-        counts.row_groups_read = (
-            None
-            if read is None or counts.row_groups_read is None
-            else counts.row_groups_read + read
-        )
-        sizes = [metric.value for metric in metrics.metrics() if metric.name == "bytes_scanned"]
-        is_counted = all(isinstance(size, int) for size in sizes) and bool(sizes)
-        counts.bytes_read = (
-            counts.bytes_read + sum(sizes) if is_counted and counts.bytes_read is not None else None
-        )
+            numbers = map(int, re.findall(r"\d+", str(metric).replace(",", "")))
+            values.setdefault(metric.name, []).append(list(numbers))
+            if metric.name == "bytes_scanned":
+                sizes.append(metric.value)
+        counts.row_groups_read = _add_counts(counts.row_groups_read, _count_read(values))
+        is_counted = bool(sizes) and all(isinstance(size, int) for size in sizes)
+        counts.bytes_read = _add_counts(counts.bytes_read, sum(sizes) if is_counted else None)
+
+
+def _add_counts(total: int | None, more: int | None) -> int | None:
+    """Add two counts; None if one of them is unknown."""
+    if total is None or more is None:
+        return None
+    return total + more
 
 
 def _count_read(values: dict[str, list[list[int]]]) -> int | None:
@@ -72,11 +71,13 @@ def _count_read(values: dict[str, list[list[int]]]) -> int | None:
     → 1 matched`."""
     if not all(name in values for name in _PRUNING_METRICS):
         return None
-    total = num_skipped = 0
+    total = 0
+    num_skipped = 0
     for name in _PRUNING_METRICS:
         for numbers in values[name]:
             if len(numbers) != 2:
                 return None
-            total = max(total, numbers[0])
-            num_skipped += numbers[0] - numbers[1]
+            examined, kept = numbers
+            total = max(total, examined)
+            num_skipped += examined - kept
     return total - num_skipped

@@ -35,10 +35,8 @@ class DuckDBDriver:
         ((kind,),) = self._connection.execute(
             f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})"
         ).fetchall()
-        query = (
-            f"SELECT * FROM {source} WHERE "
-            f"{self._dialect.condition(column, str(kind), [self._request.text])}"
-        )
+        condition = self._dialect.condition(column, str(kind), [self._request.text])
+        query = f"SELECT * FROM {source} WHERE {condition}"
         rows_of_profile = self._connection.execute(
             f"EXPLAIN (ANALYZE, FORMAT JSON) {query}"
         ).fetchall()
@@ -46,12 +44,11 @@ class DuckDBDriver:
         with rows.timed():
             result = self._connection.sql(query)
             # Older releases lack the first name, newer ones the second.
-            reader = (
-                result.to_arrow_reader
-                if hasattr(result, "to_arrow_reader")
-                else result.fetch_arrow_reader
-            )
-            rows.add_batches(reader(_BATCH_ROWS))
+            if hasattr(result, "to_arrow_reader"):
+                reader = result.to_arrow_reader(_BATCH_ROWS)
+            else:
+                reader = result.fetch_arrow_reader(_BATCH_ROWS)
+            rows.add_batches(reader)
         return counts
 
     def _source(self, job: Job) -> str:

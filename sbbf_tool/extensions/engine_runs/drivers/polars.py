@@ -24,17 +24,23 @@ class PolarsDriver:
         else:
             scan = polars.scan_delta(job.table)
             schema = scan.collect_schema().to_frame().to_arrow().schema
-        kind = schema.field(self._request.path[0]).type
-        column = polars.col(self._request.path[0])
-        for name in self._request.path[1:]:
-            kind, column = kind.field(name).type, column.struct.field(name)
+        first, *fields = self._request.path
+        kind = schema.field(first).type
+        column = polars.col(first)
+        for name in fields:
+            kind = kind.field(name).type
+            column = column.struct.field(name)
         # An item of the series would lose nanoseconds.
         series = polars.Series(polars.from_arrow(parse_texts([self._request.text], kind)))
         matching = scan.filter(column == polars.lit(series))
         with rows.timed():
-            is_streaming = hasattr(matching, "collect_batches")
-            frames: Iterable[polars.DataFrame] = (
-                matching.collect_batches() if is_streaming else [matching.collect()]
-            )
-            rows.add_batches(batch for frame in frames for batch in frame.to_arrow().to_batches())
+            for frame in _collect(matching):
+                rows.add_batches(frame.to_arrow().to_batches())
         return Counts()
+
+
+def _collect(frame: polars.LazyFrame) -> Iterable[polars.DataFrame]:
+    """Return the rows in batches, as releases can that have them, or as a whole."""
+    if hasattr(frame, "collect_batches"):
+        return frame.collect_batches()
+    return [frame.collect()]

@@ -18,10 +18,12 @@ class PyArrowDriver:
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         dataset = ds.dataset(job.files) if job.table is None else _open_table(job.table)
-        kind = dataset.schema.field(self._request.path[0]).type
-        for name in self._request.path[1:]:
+        first, *fields = self._request.path
+        kind = dataset.schema.field(first).type
+        for name in fields:
             kind = kind.field(name).type
-        condition = pc.field(*self._request.path) == parse_texts([self._request.text], kind)[0]
+        (value,) = parse_texts([self._request.text], kind)
+        condition = pc.field(*self._request.path) == value
         scanner = dataset.scanner(filter=condition, batch_readahead=1, fragment_readahead=1)
         with rows.timed():
             rows.add_batches(scanner.to_batches())

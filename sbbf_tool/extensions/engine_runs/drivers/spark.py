@@ -39,7 +39,8 @@ class SparkDriver:
             "spark.sql.warehouse.dir": os.path.join(request.scratch, "warehouse"),
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.session.timeZone": "UTC",
-            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",  # Hadoop does not count the bytes of such reads
+            # Hadoop does not count the bytes of such reads.
+            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self._session = session("local[1]", settings)
@@ -50,9 +51,8 @@ class SparkDriver:
         left_out: list[str] = []
         try:
             frame = reader.parquet(*paths)
-        except (
-            AnalysisException
-        ):  # Spark refuses files with a type that it lacks, whichever columns are read
+        except AnalysisException:
+            # Spark refuses files with a type that it lacks, whichever columns are read.
             schema, left_out = self._readable_schema(job.files[0])
             if not left_out or self._request.path[0] in left_out:
                 raise
@@ -64,36 +64,30 @@ class SparkDriver:
         with rows.timed():
             for row in matching.toLocalIterator():
                 rows.add(repr(tuple(row)).encode("utf-8", "surrogatepass"))
-        bytes_read, scanned = self._bytes_read() - before, _rows_scanned(matching)
-        read = None if scanned is None else count_row_groups(scanned, job.sizes)
-        return Counts(
-            row_groups_read=read,
-            rows_scanned=scanned,
-            bytes_read=bytes_read,
-            columns_left_out=left_out,
-        )
+        counts = Counts(bytes_read=self._bytes_read() - before, columns_left_out=left_out)
+        counts.rows_scanned = _rows_scanned(matching)
+        if counts.rows_scanned is not None:
+            counts.row_groups_read = count_row_groups(counts.rows_scanned, job.sizes)
+        return counts
 
     def _readable_schema(self, file: str) -> tuple[StructType, list[str]]:
         """Return the schema of the columns whose types Spark has, and the names of the others;
         PySpark has no interface for this."""
         jvm = self._session._jvm
         assert jvm is not None
-        hadoop, parquet = jvm.org.apache.hadoop, jvm.org.apache.parquet
+        parquet = jvm.org.apache.parquet
         state = self._session._jsparkSession.sessionState()
-        source = parquet.hadoop.util.HadoopInputFile.fromPath(
-            hadoop.fs.Path(file), state.newHadoopConf()
-        )
+        path = jvm.org.apache.hadoop.fs.Path(file)
+        source = parquet.hadoop.util.HadoopInputFile.fromPath(path, state.newHadoopConf())
         reader = parquet.hadoop.ParquetFileReader.open(source)
         try:
             stored = reader.getFooter().getFileMetaData().getSchema()
         finally:
             reader.close()
-        converter = (
-            jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
-                state.conf()
-            )
-        )
-        schema, left_out = StructType(), []
+        datasource = jvm.org.apache.spark.sql.execution.datasources.parquet
+        converter = datasource.ParquetToSparkSchemaConverter(state.conf())
+        schema = StructType()
+        left_out = []
         for number in range(stored.getFieldCount()):
             fields = jvm.java.util.Collections.singletonList(stored.getType(number))
             try:
@@ -101,9 +95,8 @@ class SparkDriver:
             except AnalysisException:
                 left_out.append(str(stored.getType(number).getName()))
                 continue
-            schema = StructType(
-                schema.fields + StructType.fromJson(json.loads(column.json())).fields
-            )
+            readable = StructType.fromJson(json.loads(column.json()))
+            schema = StructType(schema.fields + readable.fields)
         return schema, left_out
 
     def _bytes_read(self) -> int:
