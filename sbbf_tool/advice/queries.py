@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple, NoReturn
@@ -19,15 +19,19 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary
+from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token
 from sbbf_tool.reports.probe import RowGroupAnswer
 
-PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
-"""States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the
-answer of the dictionary."""
+# States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the
+# answer of the dictionary.
+PRESENT = "present"
+NOT_PRESENT = "not present"
+UNKNOWN = "unknown"
+FILTER_PASSES = "filter passes"
 
 
 class Condition(NamedTuple):
@@ -51,8 +55,16 @@ class _QueryParser(Parser):
         "AND; a name with spaces in double quotes"
     )
     token = re.compile(
-        r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
-        r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
+        r"""
+        \s*(?:
+            (?P<text>'(?:[^']|'')*')
+            |(?P<quoted>"(?:[^"]|"")*")
+            |(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)
+            |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+            |(?P<sign>[=(),;])
+        )
+        """,
+        re.VERBOSE,
     )
     comparisons = frozenset("=")
     prefixes = ("DATE", "TIME", "TIMESTAMP", "UUID", "DECIMAL")
@@ -69,12 +81,16 @@ class _QueryParser(Parser):
 
     def _split(self) -> list[Token]:
         tokens = super()._split()
-        return tokens[:-1] if tokens and tokens[-1].text == ";" else tokens
+        if tokens and tokens[-1].text == ";":
+            tokens.pop()
+        return tokens
 
     def check_literal(self, token: Token) -> Token:
         if token.is_word("NULL"):
             raise _build_null_error(self.text)
-        return token if token.is_word("TRUE", "FALSE") else super().check_literal(token)
+        if token.is_word("TRUE", "FALSE"):
+            return token
+        return super().check_literal(token)
 
 
 def parse_query(text: str) -> Query:
@@ -92,12 +108,13 @@ def parse_query(text: str) -> Query:
 def _build_condition(condition: Comparison | IsNull) -> Condition:
     column = condition.column
     name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
-    literals = () if isinstance(condition, IsNull) else condition.literals
-    return Condition(
-        name,
-        tuple(token.unquoted if token.kind == "text" else token.text for token in literals)
-        or (None,),
-    )
+    if isinstance(condition, IsNull) or not condition.literals:
+        return Condition(name, (None,))
+    return Condition(name, tuple(map(_value_of, condition.literals)))
+
+
+def _value_of(literal: Token) -> str:
+    return literal.unquoted if literal.kind == "text" else literal.text
 
 
 def _build_null_error(text: str) -> UsageError:
@@ -140,16 +157,25 @@ class QueryCounts:
         Row groups in an unknown state count as not holding the values.
         """
         return sum(
-            count
-            * prod(
-                _estimate_chance(state, values, fpps.get(column)) for column, state, values in row
-            )
-            for row, count in self.condition_states.items()
+            row_groups * _estimate_share(conditions, fpps)
+            for conditions, row_groups in self.condition_states.items()
         )
 
 
+def _estimate_share(
+    conditions: tuple[tuple[str, str, int], ...], fpps: Mapping[str, float]
+) -> float:
+    """Estimate the share of row groups in these states that remain: one of one if no filter may
+    exclude them."""
+    return prod(
+        _estimate_chance(state, values, fpps.get(column)) for column, state, values in conditions
+    )
+
+
 def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
-    return 1.0 if fpp is None or state in (PRESENT, FILTER_PASSES) else 1 - (1 - fpp) ** values
+    if fpp is None or state in (PRESENT, FILTER_PASSES):
+        return 1.0
+    return 1 - (1 - fpp) ** values
 
 
 def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
@@ -158,8 +184,10 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
 
     Raises UsageError for a value that a column cannot hold.
     """
-    counts, reuse = QueryCounts(), reuse or Reuse()
-    questions, missing = [], set()
+    counts = QueryCounts()
+    reuse = reuse or Reuse()
+    questions: list[Question] = []
+    missing = set()
     for condition in query.conditions:
         try:
             column = find_column(file.footer.columns, condition.column)
@@ -172,48 +200,59 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
                 raise _build_null_error(query.text)
             questions.append(question)
     counts.missing = frozenset(missing)
-    if missing or not questions:
-        return counts
-    for number in range(file.footer.num_row_groups):
-        counts.row_groups += 1
-        may_match = [
-            _may_hold_any(answers_by_statistics(file, number, question)) for question in questions
-        ]
-        for question, may_hold in zip(questions, may_match, strict=True):
-            counts.after_statistics_by_column[question.column.name] += may_hold
-            counts.row_groups_by_column[question.column.name] += 1
-        if not all(may_match):
-            continue
-        counts.after_statistics += 1
-        states = []
-        for question in questions:
-            dictionary = by_dictionary(file, number, question, question.candidates())
-            dictionary_answers = (
-                None if dictionary is None else answers_by(question, number, dictionary)
-            )
-            may_hold = dictionary_answers is None or _may_hold_any(dictionary_answers)
-            is_present = dictionary_answers is not None and any(
-                each.answer == MAYBE for each in dictionary_answers
-            )
-            filter_answers = answers_by(
-                question, number, by_filter(file, number, question, question.candidates())
-            )
-            is_passed = any(each.answer == MAYBE for each in filter_answers)
-            filter_state = (
-                FILTER_PASSES if is_passed else None if _may_hold_any(filter_answers) else ABSENT
-            )
-            state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT
-            states.append((question.column.name, state, len(question.literals), filter_state))
-        counts.after_dictionary += all(state != NOT_PRESENT for _, state, _, _ in states)
-        if all(filter_state != ABSENT for *_, filter_state in states):
-            counts.after_filters += 1
-            counts.condition_states[
-                tuple(
-                    (name, filter_state or state, values)
-                    for name, state, values, filter_state in states
-                )
-            ] += 1
+    if questions and not missing:
+        for number in range(file.footer.num_row_groups):
+            _count_row_group(file, number, questions, counts)
     return counts
+
+
+def _count_row_group(
+    file: ParquetFile, number: int, questions: Sequence[Question], counts: QueryCounts
+) -> None:
+    counts.row_groups += 1
+    is_excluded = False
+    for question in questions:
+        may_hold = _may_hold_any(answers_by_statistics(file, number, question))
+        counts.after_statistics_by_column[question.column.name] += may_hold
+        counts.row_groups_by_column[question.column.name] += 1
+        if not may_hold:
+            is_excluded = True
+    if is_excluded:
+        return
+    counts.after_statistics += 1
+    by_dictionaries = []
+    states = []
+    for question in questions:
+        candidates = question.candidates()
+        in_dictionary = _state_by_dictionary(file, number, question, candidates)
+        by_dictionaries.append(in_dictionary)
+        answers = answers_by(question, number, by_filter(file, number, question, candidates))
+        is_passed = any(answer.answer == MAYBE for answer in answers)
+        if is_passed:
+            state = FILTER_PASSES
+        elif _may_hold_any(answers):
+            state = in_dictionary
+        else:
+            state = ABSENT
+        states.append((question.column.name, state, len(question.literals)))
+    if NOT_PRESENT not in by_dictionaries:
+        counts.after_dictionary += 1
+    if all(state != ABSENT for _, state, _ in states):
+        counts.after_filters += 1
+        counts.condition_states[tuple(states)] += 1
+
+
+def _state_by_dictionary(
+    file: ParquetFile, number: int, question: Question, candidates: Candidates
+) -> str:
+    """Return the answer of a dictionary for the values of a condition together."""
+    dictionary = by_dictionary(file, number, question, candidates)
+    if dictionary is None:
+        return UNKNOWN
+    answers = answers_by(question, number, dictionary)
+    if any(answer.answer == MAYBE for answer in answers):
+        return PRESENT
+    return UNKNOWN if _may_hold_any(answers) else NOT_PRESENT
 
 
 def _may_hold_any(answers: Iterable[RowGroupAnswer]) -> bool:

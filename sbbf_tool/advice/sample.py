@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING
 from sbbf_tool.advice.totals import Totals
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError
+from sbbf_tool.file.distinct import (
+    ESTIMATED,
+    EXACT,
+    EXTRAPOLATED,
+    STANDARD_ERROR,
+    Distinct,
+    containment,
+    count_distinct,
+)
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.distinct import Distinct
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.inputs import FileIn, Readable
 
@@ -44,26 +52,17 @@ def sample(
     Yields the errors of unreadable row groups, and at last the first OversizedPageError.
     """
     with ParquetFile.open(path, keys, limit) as file:
+        columns = file.footer.columns
         chunks: dict[tuple[int, int], Sequence[int]] = {}
-        for column in file.footer.columns:
+        for column in columns:
             if (column.name, column.type_name) in totals_by_column:
-                metas = (
-                    file.footer.chunk_meta(number, column.index)
-                    for number in range(file.footer.num_row_groups)
-                )
-                row_groups = [
-                    number for number, meta in enumerate(metas) if not meta.has_only_nulls
-                ]
-                step = max(1, len(row_groups) // SAMPLED_ROW_GROUPS)
-                chunks[0, column.index] = row_groups[::step][:SAMPLED_ROW_GROUPS]
+                chunks[0, column.index] = _choose_row_groups(file, column)
         counts = in_parallel(
-            lambda key: _count_column(file, file.footer.columns[key[1]], chunks[key]), chunks, jobs
+            lambda key: _count_column(file, columns[key[1]], chunks[key]), chunks, jobs
         )
         oversized: OversizedPageError | None = None
         for (_, index), results in counts.items():
-            totals = totals_by_column[
-                file.footer.columns[index].name, file.footer.columns[index].type_name
-            ]
+            totals = totals_by_column[columns[index].name, columns[index].type_name]
             for result in results:
                 if isinstance(result, OversizedPageError):
                     oversized = oversized or result
@@ -75,48 +74,65 @@ def sample(
             yield oversized
 
 
+def _choose_row_groups(file: ParquetFile, column: Column) -> Sequence[int]:
+    """Return row groups in which the column has values, spread over the file."""
+    row_groups = [
+        number
+        for number in range(file.footer.num_row_groups)
+        if not file.footer.chunk_meta(number, column.index).has_only_nulls
+    ]
+    step = max(1, len(row_groups) // SAMPLED_ROW_GROUPS)
+    return row_groups[::step][:SAMPLED_ROW_GROUPS]
+
+
 def _count_column(
     file: ParquetFile, column: Column, row_groups: Sequence[int]
 ) -> list[Distinct | SbbfError]:
     """Count the distinct values in each of these row groups, or return why that is impossible."""
-    from sbbf_tool.file.distinct import EXTRAPOLATED, containment
-
-    if len(row_groups) > 1 and not any(
-        file.footer.chunk_meta(number, column.index).is_dictionary_encoded for number in row_groups
-    ):
-        for enough in _FIRST_VALUES:
-            first, second, *_ = beginnings = [
-                _count(file, number, column, enough) for number in row_groups
-            ]
-            if isinstance(first, SbbfError) or isinstance(second, SbbfError):
-                break
-            share = min(containment(first, second) or 0.0, containment(second, first) or 0.0)
-            if share >= EVERYWHERE or EXTRAPOLATED not in (first.how, second.how):
-                return beginnings
-            if (
-                1 - (1 - share) ** _GROWTH < EVERYWHERE
-            ):  # the share in the next beginnings, if values are distributed uniformly
-                break
+    if len(row_groups) > 1 and not _has_dictionary(file, column, row_groups):
+        beginnings = _count_beginnings(file, column, row_groups)
+        if beginnings is not None:
+            return beginnings
     return [_count(file, number, column) for number in row_groups]
+
+
+def _has_dictionary(file: ParquetFile, column: Column, row_groups: Sequence[int]) -> bool:
+    metas = (file.footer.chunk_meta(number, column.index) for number in row_groups)
+    return any(meta.is_dictionary_encoded for meta in metas)
+
+
+def _count_beginnings(
+    file: ParquetFile, column: Column, row_groups: Sequence[int]
+) -> list[Distinct | SbbfError] | None:
+    """Count the distinct values in beginnings of these row groups; None if all values have to be
+    read."""
+    for enough in _FIRST_VALUES:
+        beginnings = [_count(file, number, column, enough) for number in row_groups]
+        first, second, *_ = beginnings
+        if isinstance(first, SbbfError) or isinstance(second, SbbfError):
+            return None
+        share = min(containment(first, second) or 0.0, containment(second, first) or 0.0)
+        if share >= EVERYWHERE or EXTRAPOLATED not in (first.how, second.how):
+            return beginnings
+        # The share in the next beginnings, if values are distributed uniformly.
+        next_share = 1 - (1 - share) ** _GROWTH
+        if next_share < EVERYWHERE:
+            return None
+    return None
 
 
 def _count(
     file: ParquetFile, number: int, column: Column, enough: int | None = None
 ) -> Distinct | SbbfError:
-    from sbbf_tool.file.distinct import count_distinct
-
+    values = file.footer.chunk_meta(number, column.index).most_values
     try:
-        return count_distinct(
-            file, number, column, file.footer.chunk_meta(number, column.index).most_values, enough
-        )
+        return count_distinct(file, number, column, values, enough)
     except (UnreadableError, OversizedPageError) as error:
         return error
 
 
 def describe_ndv_source(totals: Totals) -> tuple[str | None, bool]:
     """Return the source of the number of distinct values, and whether it is exact."""
-    from sbbf_tool.file.distinct import ESTIMATED, EXACT, EXTRAPOLATED, STANDARD_ERROR
-
     if totals.row_groups and totals.counted_dictionaries == totals.row_groups:
         return "the dictionaries of all row groups", True
     if totals.ndv is None or not totals.samples:
@@ -128,4 +144,5 @@ def describe_ndv_source(totals: Totals) -> tuple[str | None, bool]:
     if ESTIMATED in methods:
         return f"all values of {row_groups}, accurate to {2 * STANDARD_ERROR:.1%}", False
     is_exact = len(totals.samples) == totals.row_groups
-    return f"{'all values' if EXACT in methods else 'the dictionaries'} of {row_groups}", is_exact
+    source = "all values" if EXACT in methods else "the dictionaries"
+    return f"{source} of {row_groups}", is_exact

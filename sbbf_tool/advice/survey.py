@@ -3,6 +3,7 @@ which `totals` adds up."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from sbbf_tool.file.pruning import row_group_bytes
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.pages import ChunkMeta
+from sbbf_tool.parquet.pages import ChunkMeta, page_range, read_page
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
 _PAGE_HEADER_BYTES = 64
@@ -83,14 +84,15 @@ def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     file.expect_filters(file.footer.columns, whole=True)
     geometries = _list_geometries(file)
     group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
+    columns = [
+        _survey_column(file, column, group_bytes, geometries) for column in file.footer.columns
+    ]
     return FileSurvey(
         file=file.name,
         bytes=file.source.size,
         footer_bytes=file.source.size - file.footer.start,
         row_groups=file.footer.num_row_groups,
-        columns=tuple(
-            _survey_column(file, column, group_bytes, geometries) for column in file.footer.columns
-        ),
+        columns=tuple(columns),
         queries=tuple(count_query(file, query, reuse) for query in queries),
     )
 
@@ -99,21 +101,22 @@ def _survey_column(
     file: ParquetFile, column: Column, group_bytes: Sequence[int], geometries: frozenset[str]
 ) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
-    chunks, filters, has_nulls = [], [], False
+    chunks = []
+    filters = []
+    has_nulls = False
     for number in range(file.footer.num_row_groups):
         meta = file.footer.chunk_meta(number, column.index)
-        if encrypted := file.encryption_of(number, column):
+        encrypted = file.encryption_of(number, column)
+        if encrypted:
             obstacle = obstacle or encrypted
         elif meta.external:
             obstacle = obstacle or "its pages are in another file"
         elif meta.has_only_nulls:
             has_nulls = has_nulls or meta.values != 0
         else:
-            filters += (
-                []
-                if (filter_survey := _survey_filter(file, number, column)) is None
-                else [filter_survey]
-            )
+            filter_survey = _survey_filter(file, number, column)
+            if filter_survey is not None:
+                filters.append(filter_survey)
             chunk = _survey_chunk(file, number, column, meta, group_bytes[number])
             chunks.append(chunk._replace(has_filter=filter_survey is not None))
     is_geometry = len(column.path) == 1 and column.path[0] in geometries
@@ -130,18 +133,15 @@ def _survey_column(
 
 def _list_geometries(file: ParquetFile) -> frozenset[str]:
     """Return the columns that the key `geo` of GeoParquet names; none if it cannot be read."""
-    text = next(
-        (
-            entry.value
-            for entry in file.footer.metadata.key_value_metadata or ()
-            if entry.key == "geo"
-        ),
-        None,
-    )
+    for entry in file.footer.metadata.key_value_metadata or ():
+        if entry.key == "geo":
+            return _parse_geometries(entry.value)
+    return frozenset()
+
+
+def _parse_geometries(text: str | None) -> frozenset[str]:
     if text is None:
         return frozenset()
-    import json
-
     try:
         columns = json.loads(text)["columns"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -152,29 +152,28 @@ def _list_geometries(file: ParquetFile) -> frozenset[str]:
 def _survey_chunk(
     file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int
 ) -> ChunkSurvey:
+    dictionary = None
+    value_bytes = meta.uncompressed_bytes
+    if meta.is_dictionary_encoded:
+        dictionary = min(_read_dictionary_length(file, number, column), meta.most_values)
+        value_bytes = 0
     return ChunkSurvey(
         values=meta.most_values,
         bytes=meta.bytes,
         row_group_bytes=group_bytes,
-        dictionary=min(_read_dictionary_length(file, number, column), meta.most_values)
-        if meta.is_dictionary_encoded
-        else None,
+        dictionary=dictionary,
         bounds=bounds(file.footer, number, column),
-        value_bytes=0 if meta.is_dictionary_encoded else meta.uncompressed_bytes,
+        value_bytes=value_bytes,
     )
 
 
 def _read_dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
-    from sbbf_tool.parquet.pages import page_range, read_page
-
     with file.locate_errors(f"column {column.name}, row group {number}"):
         pages = file.pages(number, column)
         page = read_page(pages.read, *page_range(pages.meta)).header.dictionary_page_header
-    return (
-        -1
-        if page is None or page.num_values is None or page.num_values < 0
-        else int(page.num_values)
-    )
+    if page is None or page.num_values is None or page.num_values < 0:
+        return -1
+    return int(page.num_values)
 
 
 def _list_dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:

@@ -11,14 +11,14 @@ that follow the common prefix of the bounds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from sbbf_tool.advice.survey import ColumnSurvey
+from sbbf_tool.advice.survey import ChunkSurvey, ColumnSurvey, FilterSurvey
 from sbbf_tool.bloom import sizing
 from sbbf_tool.file.distinct import Distinct, containment
 from sbbf_tool.frozen import Frozen
@@ -56,15 +56,16 @@ class Folds:
     def add(self, sizes: tuple[tuple[int, float], ...]) -> None:
         """Add a filter by the bytes and the false-positive rate of each of its folds, beginning
         with the filter itself."""
-        self.bytes_at_target += next(
-            (num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp), sizes[0][0]
-        )
+        meeting = (num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp)
+        whole, _ = sizes[0]
+        self.bytes_at_target += next(meeting, whole)
         while len(self._steps) < len(sizes):
             self._steps.append(_Sum())
             self._ends.append(_Sum())
         for step, (num_bytes, fpp) in zip(self._steps, sizes, strict=False):
             step.add(1, num_bytes, fpp, fpp)
-        self._ends[len(sizes) - 1].add(1, *sizes[-1], sizes[-1][1])
+        smallest, fpp = sizes[-1]
+        self._ends[len(sizes) - 1].add(1, smallest, fpp, fpp)
 
     def sizes(self) -> Iterator[FoldedSize]:
         """Yield the totals at each number of halvings; a filter that cannot be folded so often
@@ -103,7 +104,9 @@ class Reservoir(Generic[Item]):
         self.total += 1
         if len(self.items) < self._capacity:
             self.items.append(item)
-        elif (index := self._random.randrange(self.total)) < self._capacity:
+            return
+        index = self._random.randrange(self.total)
+        if index < self._capacity:
             self.items[index] = item
 
 
@@ -113,11 +116,14 @@ def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
     if len(ranges) < 2:
         return None
     positions = np.array(_scale_bounds(ranges))
-    low, high = positions[:, 0], positions[:, 1]
+    low = positions[:, 0]
+    high = positions[:, 1]
     common = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
     length = (high - low)[:, None]
     meets = common >= 0
-    chance = np.where(length > 0, np.clip(common, 0, None) / np.where(length > 0, length, 1), meets)
+    has_length = length > 0
+    share = np.clip(common, 0, None) / np.where(has_length, length, 1)
+    chance = np.where(has_length, share, meets)
     np.fill_diagonal(chance, 0)
     return float(chance.sum() / (len(ranges) * (len(ranges) - 1)))
 
@@ -125,16 +131,15 @@ def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
 def _scale_bounds(ranges: Sequence[Bounds]) -> list[tuple[float, float]]:
     """Scale the bounds so that the lowest becomes 0 and the highest 1."""
     if isinstance(ranges[0].low, bytes):
-        return _scale_pairs(
-            _convert_keys(
-                [bounds.low for bounds in ranges] + [bounds.high for bounds in ranges], len(ranges)
-            )
-        )
+        lows = [bounds.low for bounds in ranges]
+        highs = [bounds.high for bounds in ranges]
+        numbers = _convert_keys(lows + highs)
+        pairs = zip(numbers[: len(lows)], numbers[len(lows) :], strict=True)
+        return _scale_pairs(list(pairs))
     if isinstance(ranges[0].low, float):
         most = 1e300  # infinities have no finite distance
-        return _scale_pairs(
-            [(min(max(low, -most), most), min(max(high, -most), most)) for low, high in ranges]
-        )
+        finite = [(min(max(low, -most), most), min(max(high, -most), most)) for low, high in ranges]
+        return _scale_pairs(finite)
     return _scale_pairs([(bounds.low, bounds.high) for bounds in ranges])
 
 
@@ -146,33 +151,41 @@ def _scale_pairs(
     Integers are divided as integers, because they may be too large for a float and their
     differences too small.
     """
-    least, most = min(low for low, _ in pairs), max(high for _, high in pairs)
-    span = most - least
-    return [
-        ((low - least) / span, (high - least) / span) if span else (0.0, 0.0) for low, high in pairs
-    ]
+    least = min(low for low, _ in pairs)
+    span = max(high for _, high in pairs) - least
+    if not span:
+        return [(0.0, 0.0)] * len(pairs)
+    return [((low - least) / span, (high - least) / span) for low, high in pairs]
 
 
-def _convert_keys(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
-    """Convert the keys to numbers, and pair the numbers of the first half with those of the second
-    half."""
+def _convert_keys(keys: Sequence[bytes]) -> list[int]:
+    """Convert the eight bytes that follow the common prefix of the keys to numbers."""
     # The lowest and the highest key differ at the first byte at which any two keys differ.
-    lowest, highest = min(keys), max(keys)
-    prefix = next(
-        (
-            index
-            for index, (first, second) in enumerate(zip(lowest, highest, strict=False))
-            if first != second
-        ),
-        len(lowest),
-    )
-    numbers = [
-        int.from_bytes(key[prefix : prefix + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys
-    ]
-    return list(zip(numbers[:half], numbers[half:], strict=True))
+    prefix = _common_length(min(keys), max(keys))
+    tails = (key[prefix : prefix + _BYTES] for key in keys)
+    return [int.from_bytes(tail.ljust(_BYTES, b"\0"), "big") for tail in tails]
 
 
-SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
+def _common_length(first: bytes, second: bytes) -> int:
+    """Return the length of the longest common prefix."""
+    for index, (left, right) in enumerate(zip(first, second, strict=False)):
+        if left != right:
+            return index
+    return len(first)
+
+
+SAMPLED_FILES = 4
+SAMPLED_BOUNDS = 512
+
+
+class FilterCost(NamedTuple):
+    """Estimated bytes of the filters of a column."""
+
+    largest_bitset: int
+    all_filters: int
+    """All filters with their headers."""
+    missing_filters: int
+    """Those of row groups without a filter."""
 
 
 @dataclass(slots=True)
@@ -221,17 +234,19 @@ class Totals:
     def add(self, file: str, survey: ColumnSurvey, footer_bytes: int) -> None:
         if survey.chunks:
             self.sample_files.offer(file)
-        useful = [
-            each
-            for each in survey.filters
-            if each.fpp is not None and each.fpp <= sizing.SATURATED_FPP
-        ]
-        self.footer_bytes += footer_bytes if len(useful) < len(survey.chunks) else 0
+        rates = [stored.fpp for stored in survey.filters if stored.fpp is not None]
+        num_useful = sum(fpp <= sizing.SATURATED_FPP for fpp in rates)
+        if num_useful < len(survey.chunks):
+            self.footer_bytes += footer_bytes
         self.obstacle = self.obstacle or survey.obstacle
         self.has_nulls = self.has_nulls or survey.has_nulls
         self.is_geometry = self.is_geometry or survey.is_geometry
         self.arrow_types.add(survey.arrow_type)
-        for chunk in survey.chunks:
+        self._add_chunks(survey.chunks)
+        self._add_filters(survey.filters)
+
+    def _add_chunks(self, chunks: Iterable[ChunkSurvey]) -> None:
+        for chunk in chunks:
             self.row_groups += 1
             self.bytes += chunk.bytes
             self.values += chunk.values
@@ -247,14 +262,17 @@ class Totals:
                 self.row_groups_by_values[_round_up(chunk.values), chunk.has_filter] += 1
             if chunk.bounds is not None:
                 self.ranges.offer(chunk.bounds)
-        for stored in survey.filters:
+
+    def _add_filters(self, filters: Iterable[FilterSurvey]) -> None:
+        for stored in filters:
             self.filters += 1
             self.filter_bytes += stored.bytes
-            self.unreadable_filters += stored.fpp is None
-            self.worst_fpp = max(self.worst_fpp, stored.fpp or 0.0)
-            self.sum_of_fpp += stored.fpp or 0.0
-            if stored.sizes:
-                self.folds.add(stored.sizes)
+            if stored.fpp is None:
+                self.unreadable_filters += 1
+                continue
+            self.worst_fpp = max(self.worst_fpp, stored.fpp)
+            self.sum_of_fpp += stored.fpp
+            self.folds.add(stored.sizes)
 
     @property
     def mean_fpp(self) -> float | None:
@@ -265,10 +283,14 @@ class Totals:
     def share_after_statistics(self) -> float:
         """Share of the row groups that min and max leave to read, for a value in the range of at
         least one row group."""
+        if not self.row_groups:
+            return 0.0
         bounded = self.ranges.total
         chance = measure_overlap(self.ranges.items)
-        remaining = (1 + (bounded - 1) * chance) if chance is not None else bounded
-        return (self.row_groups - bounded + remaining) / self.row_groups if self.row_groups else 0.0
+        remaining: float = bounded
+        if chance is not None:
+            remaining = 1 + (bounded - 1) * chance
+        return (self.row_groups - bounded + remaining) / self.row_groups
 
     @property
     def distinct_share(self) -> float | None:
@@ -285,51 +307,44 @@ class Totals:
     @property
     def ndv(self) -> float | None:
         """Number of distinct values in the row group with the most."""
+        if not self.row_groups_by_values:
+            return max(self.most_in_dictionary, 0.0)
         share = self.distinct_share
-        if self.row_groups_by_values and share is None:
+        if share is None:
             return None
-        return max(
-            self.most_in_dictionary,
-            share * self.most_values if share is not None and self.row_groups_by_values else 0.0,
-        )
+        return max(self.most_in_dictionary, share * self.most_values)
 
     @property
     def repetition(self) -> float | None:
         """Share of one row group's distinct values that another also holds, averaged over the
         samples; None for fewer than two samples."""
-        pairs = [
-            (first, second)
-            for index, first in enumerate(self.samples)
-            for second in self.samples[:index]
-        ]
-        shares = [
-            share
-            for pair in pairs
-            for first, second in (pair, pair[::-1])
-            if (share := containment(first, second)) is not None
-        ]
-        return sum(shares) / len(shares) if shares else None
+        shares = []
+        for index, first in enumerate(self.samples):
+            for second in self.samples[:index]:
+                shares += [containment(first, second), containment(second, first)]
+        known_shares = [share for share in shares if share is not None]
+        return sum(known_shares) / len(known_shares) if known_shares else None
 
-    def estimate_cost(self, fpp: float) -> tuple[int, int, int] | None:
-        """Estimate the bytes of the largest bitset, of all filters with their headers, and of
-        missing ones; None if the NDV is unknown."""
-        ndv, share = self.ndv, self.distinct_share or 0.0
+    def estimate_cost(self, fpp: float) -> FilterCost | None:
+        """Estimate what filters with this FPP take; None if the NDV is unknown."""
+        ndv = self.ndv
         if ndv is None:
             return None
-        estimates = [
-            (float(number), has_filter, count)
-            for (number, has_filter), count in self.row_groups_by_ndv.items()
-        ]
-        estimates += [
-            (number * share, has_filter, count)
-            for (number, has_filter), count in self.row_groups_by_values.items()
-        ]
-        sums = [0, 0]
-        for number, has_filter, count in estimates:
-            sums[has_filter] += count * (
-                _HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)
-            )
-        return sizing.bytes_for(max(1.0, ndv), fpp), sum(sums), sums[False]
+        share = self.distinct_share or 0.0
+        row_groups: Counter[tuple[float, bool]] = Counter()
+        for (number, has_filter), count in self.row_groups_by_ndv.items():
+            row_groups[float(number), has_filter] += count
+        for (number, has_filter), count in self.row_groups_by_values.items():
+            row_groups[number * share, has_filter] += count
+        all_filters = 0
+        missing_filters = 0
+        for (estimate, has_filter), count in row_groups.items():
+            bitset = sizing.bytes_for(max(1.0, min(estimate, ndv)), fpp)
+            num_bytes = count * (_HEADER_BYTES + bitset)
+            all_filters += num_bytes
+            if not has_filter:
+                missing_filters += num_bytes
+        return FilterCost(sizing.bytes_for(max(1.0, ndv), fpp), all_filters, missing_filters)
 
 
 _HEADER_BYTES = 16

@@ -18,12 +18,17 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.query_engines.verdicts import Use, list_warnings, use_of
 from sbbf_tool.reports.engines import EngineVerdict
 
-ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"
+ADD = "add"
+KEEP = "keep"
+LEFT_OUT = "left out"
+NO_GAIN = "no gain"
 
-FEW_DISTINCT, _MANY_EACH = 100, 10
-"""Limits for a column in which queried values are assumed to be present: fewer distinct values, and
-more occurrences of each."""
-NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
+# Limits for a column in which queried values are assumed to be present: fewer distinct values, and
+# more occurrences of each.
+FEW_DISTINCT = 100
+_MANY_EACH = 10
+NO_QUERY = "none of the given queries uses it"
+NDV_UNKNOWN = "its distinct values cannot be counted"
 _SORTED = 1.5
 """A column counts as nearly sorted if min and max leave at most this many row groups on average."""
 
@@ -41,18 +46,16 @@ class Lookup:
 
     def estimate_skipped(self, fpp: float, *, present: bool) -> float:
         """Estimate the row groups that a filter with this FPP skips."""
-        return max(
-            0.0, self.after_statistics - (self.row_groups_with_value if present else 0.0)
-        ) * (1 - fpp)
+        without_value = self.after_statistics
+        if present:
+            without_value -= self.row_groups_with_value
+        return max(0.0, without_value) * (1 - fpp)
 
 
 def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
     remaining = share_after_statistics * totals.row_groups
-    return Lookup(
-        totals.row_groups,
-        remaining,
-        min(remaining, 1 + max(0.0, remaining - 1) * (totals.repetition or 0.0)),
-    )
+    others_with_value = max(0.0, remaining - 1) * (totals.repetition or 0.0)
+    return Lookup(totals.row_groups, remaining, min(remaining, 1 + others_with_value))
 
 
 def judge_without_data(
@@ -82,9 +85,9 @@ def judge_without_data(
             "the dictionary instead of a filter"
         )
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
-        suffix = (
-            " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
-        )
+        suffix = ": the column is sorted or nearly sorted"
+        if has_queries:
+            suffix = " for the given queries"
         return (
             f"min and max leave {format_number(remaining, exact=True)} of "
             f"{totals.row_groups:,} row groups to read{suffix}"
@@ -111,9 +114,10 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
         return (
             f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
         )
-    if cost[1] > totals.bytes:
+    if cost.all_filters > totals.bytes:
         return (
-            f"its filters would take {cost[1]:,} bytes, more than its data ({totals.bytes:,} bytes)"
+            f"its filters would take {cost.all_filters:,} bytes, more than its data "
+            f"({totals.bytes:,} bytes)"
         )
     return None
 
@@ -144,11 +148,9 @@ def explain_rarity(totals: Totals) -> str | None:
             "queried by equality"
         )
     kind = column.logical.kind if column.logical is not None else column.physical
-    values = (
-        "decimal fractions"
-        if kind == "DECIMAL" and column.logical and column.logical.scale
-        else _RARELY_QUERIED_VALUES.get(kind)
-    )
+    values = _RARELY_QUERIED_VALUES.get(kind)
+    if kind == "DECIMAL" and column.logical and column.logical.scale:
+        values = "decimal fractions"
     return None if values is None else f"{values} are seldom queried by equality"
 
 
@@ -161,48 +163,41 @@ def choose_verdict(
     is_left_out: bool = False,
 ) -> tuple[str, str]:
     """Return the verdict and its reason; `reason` is the reason against a filter, or None."""
-    if is_left_out and reason is not None:
-        return LEFT_OUT, reason
     if reason is not None:
+        if is_left_out:
+            return LEFT_OUT, reason
         if totals.filters and reason != NDV_UNKNOWN and not has_queries and not totals.obstacle:
             filters = "1 filter" if totals.filters == 1 else f"{totals.filters:,} filters"
             reason += f"; its {filters} ({totals.filter_bytes:,} bytes) can be removed"
         return NO_GAIN, reason
     if has_useful_filters(totals) and totals.mean_fpp is not None:
+        fpp = format_percent(totals.mean_fpp)
         if totals.row_groups == 1:
-            return (
-                KEEP,
-                f"its only row group has a filter, whose FPP is {format_percent(totals.mean_fpp)}",
-            )
+            return KEEP, f"its only row group has a filter, whose FPP is {fpp}"
         return (
             KEEP,
-            f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is "
-            f"{format_percent(totals.mean_fpp)}",
+            f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {fpp}",
         )
-    if (useless := explain_useless_filters(totals)) is not None:
-        return ADD, useless
+    return ADD, explain_useless_filters(totals) or _explain_gain(totals, lookup)
+
+
+def _explain_gain(totals: Totals, lookup: Lookup) -> str:
+    """Return why filters are worthwhile on a column that lacks some."""
     if totals.filters:
         return (
-            ADD,
             f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every "
-            "query reads the others",
+            "query reads the others"
         )
     if totals.row_groups == 1:
         return (
-            ADD,
-            "queries for values between min and max read its only row group; with a filter, "
-            "those for absent values skip it",
+            "queries for values between min and max read its only row group; with a filter, those "
+            "for absent values skip it"
         )
-    remaining = (
-        f"min and max leave {format_number(lookup.after_statistics, exact=True)} of "
-        f"{totals.row_groups:,} row groups"
-    )
+    after_statistics = format_number(lookup.after_statistics, exact=True)
+    remaining = f"min and max leave {after_statistics} of {totals.row_groups:,} row groups"
     if totals.repetition is None:
-        return ADD, remaining
-    return (
-        ADD,
-        f"{remaining}; a value is in {format_number(lookup.row_groups_with_value, exact=True)}",
-    )
+        return remaining
+    return f"{remaining}; a value is in {format_number(lookup.row_groups_with_value, exact=True)}"
 
 
 def explain_useless_filters(totals: Totals) -> str | None:
@@ -225,7 +220,9 @@ def use_by_all(totals: Totals, names: tuple[str, ...]) -> Use:
     An engine that uses no filter on the column's type in ARROW:schema is excluded only if all files
     agree on that type.
     """
-    schema_type = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
+    schema_type = None
+    if len(totals.arrow_types) == 1:
+        (schema_type,) = totals.arrow_types
     return use_of(totals.column, names, arrow_type=schema_type)
 
 
@@ -246,11 +243,9 @@ def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:
     """Return the names of the engines and a verb, such as `Spark uses` or `Spark and DuckDB
     use`."""
     names = [verdict.name for verdict in verdicts]
-    return (
-        f"{names[0]} {verb}s"
-        if len(names) == 1
-        else f"{', '.join(names[:-1])} and {names[-1]} {verb}"
-    )
+    if len(names) == 1:
+        return f"{names[0]} {verb}s"
+    return f"{', '.join(names[:-1])} and {names[-1]} {verb}"
 
 
 class Surveys:
@@ -268,7 +263,9 @@ class Surveys:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
         self.unreadable: list[SbbfError] = []
-        self.files = self.row_groups = self.bytes = 0
+        self.files = 0
+        self.row_groups = 0
+        self.bytes = 0
         self.most_row_groups = 0
         """Row groups of the file that has the most."""
         for path, survey in surveys:
@@ -291,9 +288,8 @@ class Surveys:
     def _add(self, path: str, survey: FileSurvey) -> None:
         for column in survey.columns:
             key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(
-                path, column, survey.footer_bytes
-            )
+            totals = self.totals.setdefault(key, Totals(column.column, Folds(self._fpp)))
+            totals.add(path, column, survey.footer_bytes)
         for counts, file_counts in zip(self.counts, survey.queries, strict=True):
             counts.add(file_counts, first=not self.files)
         self.files += 1
@@ -312,23 +308,19 @@ class Surveys:
         """Estimate the share of row groups that min and max leave: for its queries or, without any,
         for a value in a row group's range."""
         name = totals.column.name
-        queries = [counts for counts in self.counts if name in counts.row_groups_by_column]
-        shares = [
-            counts.after_statistics_by_column[name] / counts.row_groups_by_column[name]
-            for counts in queries
-        ]
+        shares = []
+        for counts in self.counts:
+            if name in counts.row_groups_by_column:
+                remaining = counts.after_statistics_by_column[name]
+                shares.append(remaining / counts.row_groups_by_column[name])
         return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
     def judge(self, totals: Totals, use: Use) -> str | None:
         """Call `judge_without_data` for a column that any query uses, or if there are no queries;
         return why it is useless otherwise."""
-        if self.counts and not any(
-            totals.column.name in counts.row_groups_by_column for counts in self.counts
-        ):
+        name = totals.column.name
+        has_queries = bool(self.counts)
+        if has_queries and not any(name in counts.row_groups_by_column for counts in self.counts):
             return NO_QUERY
-        return judge_without_data(
-            totals,
-            use,
-            self.estimate_share(totals) * totals.row_groups,
-            has_queries=bool(self.counts),
-        )
+        remaining = self.estimate_share(totals) * totals.row_groups
+        return judge_without_data(totals, use, remaining, has_queries=has_queries)
