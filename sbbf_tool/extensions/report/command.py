@@ -92,7 +92,8 @@ def command(
     files.outputs.print("report", report, _show_report)
     for unreadable in report.unreadable:
         complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
-    if more := report.unreadable_files - len(report.unreadable):
+    more = report.unreadable_files - len(report.unreadable)
+    if more:
         complain(f"sbbf: {format_count(more, 'more file')} could not be read")
     return report.exit_code
 

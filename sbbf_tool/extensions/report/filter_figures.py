@@ -156,10 +156,13 @@ def build_fill_figure(
 
 def _name_bins(row_groups: int, step: int) -> list[str]:
     """Name the row groups of each cell: `step` of them, of `row_groups`."""
-    starts = range(0, row_groups, step)
     if step == 1:
-        return [f"{start}" for start in starts]
-    return [f"{start}-{min(start + step, row_groups) - 1}" for start in starts]
+        return list(map(str, range(row_groups)))
+    names = []
+    for start in range(0, row_groups, step):
+        end = min(start + step, row_groups)
+        names.append(f"{start}-{end - 1}")
+    return names
 
 
 def _choose_fullest(
@@ -236,8 +239,11 @@ def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
     if not report.engines:
         return iter(())
     names = [f"row group {row.row_group}" for row in report.row_groups]
-    counts = {engine.name: Counter(engine.steps) for engine in report.engines}
-    tiles = {engine.name: list(zip(engine.steps, names, strict=False)) for engine in report.engines}
+    counts: dict[str, Counter[str]] = {}
+    tiles: dict[str, list[tuple[str, str]]] = {}
+    for engine in report.engines:
+        counts[engine.name] = Counter(engine.steps)
+        tiles[engine.name] = list(zip(engine.steps, names, strict=False))
     title = f"{report.column} = {report.value}"
     return _render([build_query_figure(f"{key}_steps", title, counts, tiles, len(names))])
 

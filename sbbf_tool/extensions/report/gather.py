@@ -157,13 +157,18 @@ def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -
     row_groups = range(len(conditions[0][0].row_groups))
     engines_by_steps: dict[tuple[str, ...], list[str]] = {}
     for engine in load_table().engines:
-        steps = tuple(_step_of(engine.name, conditions, number) for number in row_groups)
+        steps = _steps_of(engine.name, conditions, row_groups)
         engines_by_steps.setdefault(steps, []).append(engine.name)
-    without_filters = EngineSteps(
-        (), tuple(_step_of(None, conditions, number) for number in row_groups)
-    )
-    by_engine = (EngineSteps(tuple(engines), steps) for steps, engines in engines_by_steps.items())
-    return QuerySteps(query.text, len(row_groups), (without_filters, *by_engine))
+    by_engine = [EngineSteps((), _steps_of(None, conditions, row_groups))]
+    for steps, engines in engines_by_steps.items():
+        by_engine.append(EngineSteps(tuple(engines), steps))
+    return QuerySteps(query.text, len(row_groups), tuple(by_engine))
+
+
+def _steps_of(
+    engine: str | None, conditions: Sequence[Sequence[ExplainReport]], row_groups: Iterable[int]
+) -> tuple[str, ...]:
+    return tuple(_step_of(engine, conditions, number) for number in row_groups)
 
 
 def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
@@ -216,9 +221,9 @@ class Gather(ReadingVerb[FileContents]):
     )
 
     def needs(self) -> Needs:
-        columns = dict.fromkeys(
-            condition.column for query in self.queries for condition in query.conditions
-        )
+        columns: dict[str, None] = {}
+        for query in self.queries:
+            columns |= dict.fromkeys(condition.column for condition in query.conditions)
         return Needs(data=not self.quick, threads=True, columns=tuple(columns))
 
     def on(self, file: ParquetFile) -> FileContents:

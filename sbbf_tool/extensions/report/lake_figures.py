@@ -165,14 +165,21 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
 
 def _partition_cell(label: str, partitions: Sequence[Partition], column: str) -> GridCell:
     """Return the cell of a column in one or several partitions."""
-    sums = [each.columns[column] for each in partitions if column in each.columns]
-    filters = sum(each.filters for each in sums)
-    row_groups = sum(each.row_groups for each in partitions)
-    rates = [each.worst_fpp for each in sums if each.worst_fpp is not None]
+    filters = 0
+    row_groups = 0
+    worst_fpp: float | None = None
+    for partition in partitions:
+        row_groups += partition.row_groups
+        sums = partition.columns.get(column)
+        if sums is None:
+            continue
+        filters += sums.filters
+        if sums.worst_fpp is not None:
+            worst_fpp = max(worst_fpp or 0.0, sums.worst_fpp)
     groups = format_count(row_groups, "row group")
     title = f"{label}, {column}: {filters:,} of {groups} with a filter"
-    if rates:
-        title += f", worst rate {format_percent(max(rates))}"
+    if worst_fpp is not None:
+        title += f", worst rate {format_percent(worst_fpp)}"
     share = filters / row_groups if row_groups else 0.0
     return GridCell(share if filters else None, f"{share * 100:.0f}", title)
 

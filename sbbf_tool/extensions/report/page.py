@@ -204,7 +204,7 @@ class ReportPage:
         """Return the markup of the table of files that could not be read, if there are any."""
         if not self.unreadable:
             return ""
-        rows = tuple((each.file, each.reason) for each in self.unreadable)
+        rows = tuple((unreadable.file, unreadable.reason) for unreadable in self.unreadable)
         more = self.unreadable_files - len(rows)
         return render_table(
             FigureTable("Files that could not be read", ("file", "reason"), rows, more)

@@ -164,7 +164,8 @@ class LakeTotals:
         self.rows += report.rows
         self.row_groups += report.row_groups
         self.footer_bytes += report.footer_bytes
-        self.unreferenced_bytes += sum(gap.length for gap in report.unreferenced)
+        for gap in report.unreferenced:
+            self.unreferenced_bytes += gap.length
         self.locked_files += bool(report.locked_columns)
         partition = self._partition(partition_of(report.file))
         partition.files += 1
@@ -237,14 +238,18 @@ def _rank(contents: FileContents) -> FileRank:
             errors += 1
         elif finding.severity == WARNING:
             warnings[groups[finding.rule]] += 1
-    rates = [row.estimated_fpp for row in report.filters if row.estimated_fpp is not None]
+    filters = 0
+    worst_fpp = 0.0
+    for row in report.filters:
+        filters += row.has_filter
+        worst_fpp = max(worst_fpp, row.estimated_fpp or 0.0)
     return FileRank(
-        errors,
-        tuple(warnings[group] for group in GROUPS),
-        max(rates, default=0.0),
-        report.file,
-        sum(row.has_filter for row in report.filters),
-        report.file_bytes,
+        errors=errors,
+        warnings_by_group=tuple(warnings[group] for group in GROUPS),
+        worst_fpp=worst_fpp,
+        name=report.file,
+        filters=filters,
+        bytes=report.file_bytes,
     )
 
 

@@ -67,7 +67,7 @@ def draw_histogram(
 ) -> str:
     """Draw vertical bars side by side; `expected` are the heights of a line over them."""
     bins = bins[:MOST_MARKS]
-    most = max([*(each.value for each in bins), *expected], default=0) or 1
+    most = max([*(bar.value for bar in bins), *expected], default=0) or 1
     width = (WIDTH - _SIDE - 20) / max(1, len(bins))
     scale = (_BASE - 20) / most
     marks = [
@@ -79,17 +79,17 @@ def draw_histogram(
     ]
     step = max(1, -(-len(bins) // 12))
     most_letters = max(4, int(width * step / 6))
-    for at, each in enumerate(bins):
+    for at, bar in enumerate(bins):
         x = _SIDE + at * width
-        height = max(1.0, each.value * scale) if each.value else 0.0
+        height = max(1.0, bar.value * scale) if bar.value else 0.0
         marks.append(
-            rect(x + 0.5, _BASE - height, max(0.5, width - 1), height, each.kind, each.title)
+            rect(x + 0.5, _BASE - height, max(0.5, width - 1), height, bar.kind, bar.title)
         )
         if at % step == 0:
-            marks.append(label(x, _BASE + 14, shorten(each.name, most_letters), kind="s"))
-    points = [
-        (_SIDE + (at + 0.5) * width, _BASE - value * scale) for at, value in enumerate(expected)
-    ]
+            marks.append(label(x, _BASE + 14, shorten(bar.name, most_letters), kind="s"))
+    points = []
+    for at, value in enumerate(expected):
+        points.append((_SIDE + (at + 0.5) * width, _BASE - value * scale))
     marks.append(path(points, "curve"))
     description = f"{len(bins)} bars; {x_label}, {y_label}"
     return picture(key, title, description, _HEIGHT + 14, marks)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from math import floor, log2, log10
 from typing import NamedTuple
 
@@ -239,7 +240,7 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
 
 def _fold_axes(curves: Sequence[Curve]) -> tuple[LogAxis, LogAxis]:
     """Return the scales of sizes and of rates of the curves."""
-    points = [point for curve in curves for point in curve.sizes]
+    points = list(chain.from_iterable(curve.sizes for curve in curves))
     sizes = [size for size, _, _ in points] or [64]
     low = min(sizes)
     high = max(sizes)
