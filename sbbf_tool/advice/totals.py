@@ -162,8 +162,11 @@ def _convert_keys(keys: Sequence[bytes]) -> list[int]:
     """Convert the eight bytes that follow the common prefix of the keys to numbers."""
     # The lowest and the highest key differ at the first byte at which any two keys differ.
     prefix = _common_length(min(keys), max(keys))
-    tails = (key[prefix : prefix + _BYTES] for key in keys)
-    return [int.from_bytes(tail.ljust(_BYTES, b"\0"), "big") for tail in tails]
+    numbers = []
+    for key in keys:
+        tail = key[prefix : prefix + _BYTES].ljust(_BYTES, b"\0")
+        numbers.append(int.from_bytes(tail, "big"))
+    return numbers
 
 
 def _common_length(first: bytes, second: bytes) -> int:
@@ -234,8 +237,10 @@ class Totals:
     def add(self, file: str, survey: ColumnSurvey, footer_bytes: int) -> None:
         if survey.chunks:
             self.sample_files.offer(file)
-        rates = [stored.fpp for stored in survey.filters if stored.fpp is not None]
-        num_useful = sum(fpp <= sizing.SATURATED_FPP for fpp in rates)
+        num_useful = 0
+        for stored in survey.filters:
+            if stored.fpp is not None and stored.fpp <= sizing.SATURATED_FPP:
+                num_useful += 1
         if num_useful < len(survey.chunks):
             self.footer_bytes += footer_bytes
         self.obstacle = self.obstacle or survey.obstacle

@@ -244,7 +244,10 @@ def judge_file(path: Path, row: WriterInput) -> Verdict:
 def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     pages = file.pages(row_group, column)
     runs = read_chunk(file.footer, row_group, column, pages)
-    return [run[at] for run in runs for at in range(len(run))]
+    values: list[bytes] = []
+    for run in runs:
+        values += (run[at] for at in range(len(run)))
+    return values
 
 
 def _compare_values(

@@ -90,7 +90,8 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
         raise click.UsageError(
             "--run runs engines on this machine, and --on spark does not apply to it"
         )
-    engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
+    stripped = (name.strip() for name in ",".join(names).split(","))
+    engines = [name for name in stripped if name]
     with show_progress("running query engines"):
         seconds = click.get_current_context().meta[_LIMIT]
         report = run_on_selection(

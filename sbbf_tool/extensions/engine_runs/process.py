@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import sbbf_tool
 from sbbf_tool.display import escape
@@ -59,16 +59,6 @@ def _run_process(
     driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float, answers: Answers
 ) -> str | None:
     """Run jobs in a new process, and add its answers; return why it ended early, if it did."""
-    read_end, write_end = os.pipe()
-    command = [
-        sys.executable,
-        "-P",
-        "-W",
-        "ignore",
-        "-m",
-        "sbbf_tool.extensions.engine_runs.program",
-        str(write_end),
-    ]
     document = {
         "driver": driver,
         "request": asdict(request),
@@ -76,18 +66,10 @@ def _run_process(
         "path": sys.path,
     }
     line = f"{json.dumps(document)}\n".encode()
-    root = str(Path(sbbf_tool.__path__[0]).parent)
+    read_end, write_end = os.pipe()
     with TemporaryFile() as log:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                pass_fds=(write_end,),
-                env={**os.environ, "PYTHONPATH": root},
-                start_new_session=True,
-            )
+            process = _start(write_end, log)
         finally:
             os.close(write_end)
         try:
@@ -103,6 +85,29 @@ def _run_process(
             os.close(read_end)
             _end(process)
         return problem or _describe_end(process.returncode, log)
+
+
+def _start(descriptor: int, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the program, which writes its answers to the descriptor."""
+    command = [
+        sys.executable,
+        "-P",
+        "-W",
+        "ignore",
+        "-m",
+        "sbbf_tool.extensions.engine_runs.program",
+        str(descriptor),
+    ]
+    root = str(Path(sbbf_tool.__path__[0]).parent)
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+        pass_fds=(descriptor,),
+        env={**os.environ, "PYTHONPATH": root},
+        start_new_session=True,
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -68,13 +68,8 @@ def prepare_files(inputs: Iterable[Any], name: str, value: object, folder: Path)
             try:
                 column = find_column(file.footer.columns, name)
             except NoColumnError as error:
-                statement = find_missing(file, item, name, strict=False, tables=TableFinder())
-                if missing is None and statement is not None and statement.is_partition:
-                    missing = UsageError(
-                        f"{statement.reason}: it is a partition column, and no filter is needed",
-                        file=file.name,
-                    )
-                missing = missing or error.at(file=file.name)
+                reason = _explain_missing(file, item, name, error)
+                missing = missing or reason
                 files.without_column.append(os.path.abspath(file.name))
                 continue
             question = _make_question(column, value)
@@ -96,6 +91,17 @@ def _ensure_readable(file: ParquetFile) -> None:
         )
 
 
+def _explain_missing(file: ParquetFile, item: object, name: str, error: NoColumnError) -> SbbfError:
+    """Return the error of a file that lacks the column, which may be a partition column."""
+    statement = find_missing(file, item, name, strict=False, tables=TableFinder())
+    if statement is not None and statement.is_partition:
+        return UsageError(
+            f"{statement.reason}: it is a partition column, and no filter is needed",
+            file=file.name,
+        )
+    return error.at(file=file.name)
+
+
 def _make_question(column: Column, value: object) -> Question:
     """Make the question of a value. Raises UsageError for a column or a value that engines cannot
     be asked about."""
@@ -113,21 +119,33 @@ def _make_question(column: Column, value: object) -> Question:
 def _add(
     files: QueryFiles, file: ParquetFile, question: Question, item: object, folder: Path
 ) -> None:
-    """Add a file, and copy it without its filters."""
+    """Add a file, with its copy without filters."""
+    footer = file.footer
+    index = question.column.index
+    numbers = range(footer.num_row_groups)
+    file.expect_filters([question.column], whole=True)
     excluded = []
-    column = question.column
-    numbers = range(file.footer.num_row_groups)
-    file.expect_filters([column], whole=True)
     for number in numbers:
-        files.filters += file.footer.filter_place(number, column.index) is not None
-        candidates = question.candidates()
-        answers = call_or_note([], "filter", by_filter, file, number, question, candidates)
-        (answer,) = answers_by(question, number, answers)
+        files.filters += footer.filter_place(number, index) is not None
+        is_excluded = _is_excluded_by_filter(file, number, question)
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
-        elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:
+        elif is_excluded:
             excluded.append(number)
-    name = f"{len(files.paths):06}.parquet"
+    original, copy = _make_copies(file, item, folder, f"{len(files.paths):06}.parquet")
+    files.stored_paths.add(leaf_columns(footer.metadata.schema)[index].short_path)
+    files.names.append(file.name if is_url(file.name) else os.path.abspath(file.name))
+    files.paths.append(str(original))
+    files.copies.append(str(copy))
+    files.sizes.append([footer.num_rows(number) or 0 for number in numbers])
+    files.excluded.append(excluded)
+    files.ranges.append(list(chain.from_iterable(page_ranges(file, number) for number in excluded)))
+    files.bytes += file.source.size
+
+
+def _make_copies(file: ParquetFile, item: object, folder: Path, name: str) -> tuple[Path, Path]:
+    """Return the paths of a link to the file, or of a copy if it is not on this machine, and of a
+    copy without filters."""
     is_here = (
         isinstance(file.source, LocalSource)
         and not isinstance(item, FileIn)
@@ -142,14 +160,14 @@ def _add(
         original.symlink_to(os.path.abspath(file.name))
     else:
         copy_file(file, original, filters=True)
-    files.stored_paths.add(leaf_columns(file.footer.metadata.schema)[column.index].short_path)
-    files.names.append(file.name if is_url(file.name) else os.path.abspath(file.name))
-    files.paths.append(str(original))
-    files.copies.append(str(copy))
-    files.sizes.append([file.footer.num_rows(number) or 0 for number in numbers])
-    files.excluded.append(excluded)
-    files.ranges.append(list(chain.from_iterable(page_ranges(file, number) for number in excluded)))
-    files.bytes += file.source.size
+    return original, copy
+
+
+def _is_excluded_by_filter(file: ParquetFile, number: int, question: Question) -> bool:
+    candidates = question.candidates()
+    answers = call_or_note([], "filter", by_filter, file, number, question, candidates)
+    (answer,) = answers_by(question, number, answers)
+    return answer.answer == ABSENT or answer.reason == EMPTY_FILTER
 
 
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:

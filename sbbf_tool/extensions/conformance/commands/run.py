@@ -104,7 +104,7 @@ def _show_report(page: Page, report: ConformanceReport) -> None:
     page.table(
         _COLUMNS,
         report.results,
-        matters=lambda result: any(each.cell_of(result) for each in _COLUMNS[3:]),
+        matters=lambda result: any(heading.cell_of(result) for heading in _COLUMNS[3:]),
     )
     lines = list(_describe_all(report.problems))
     page.say_all(lines[:_MOST_PROBLEMS])
