@@ -179,7 +179,7 @@ def _decimal(
     extremes: Sequence[bytes],
     precision: int,
     scale: int,
-    length: int | None,
+    length: int | None = None,
 ) -> Kind:
     logical = ttypes.LogicalType(DECIMAL=ttypes.DecimalType(scale=scale, precision=precision))
     return Kind(
@@ -264,7 +264,6 @@ KINDS = [
         _int_limits(4, -999_999_999, 999_999_999, -1, 0),
         9,
         2,
-        None,
     ),
     _decimal(
         "decimal-int64",
@@ -273,7 +272,6 @@ KINDS = [
         _int_limits(8, -(10**18) + 1, 10**18 - 1, -1, 0),
         18,
         4,
-        None,
     ),
     _decimal(
         "decimal-fixed",
@@ -300,7 +298,6 @@ KINDS = [
         _MINIMAL,
         20,
         3,
-        None,
     ),
     Kind(
         "date",
@@ -369,19 +366,16 @@ KINDS = [
         "INT64",
         _ints(8, 25_201_001, 17 * 10**11),
         _int_limits(8, -1, 0),
-        None,
-        _MILLIS,
+        converted=_MILLIS,
     ),
     Kind(
         "decimal-converted",
         "INT32",
         _ints(4, 131, -1000),
         _int_limits(4, -(10**9) + 1, 10**9 - 1),
-        None,
-        ConvertedType.DECIMAL,
-        None,
-        9,
-        2,
+        converted=ConvertedType.DECIMAL,
+        precision=9,
+        scale=2,
     ),
 ]
 BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))
