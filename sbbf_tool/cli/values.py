@@ -59,7 +59,7 @@ def collect_values(
         if ask_null:
             values = (None, *values)
     else:
-        from sbbf_tool.file.question import Texts
+        from sbbf_tool.file.texts import Texts
 
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
     if values:

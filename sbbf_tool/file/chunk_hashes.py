@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import NamedTuple
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
@@ -18,9 +18,17 @@ from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
-_Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
-"""The number of values, their hashes, the hashes of their equals, and their extremes if a check
-needs them."""
+
+class _Run(NamedTuple):
+    """Values of a chunk that were read together."""
+
+    count: int
+    """How many of them count."""
+    hashes: memoryview = memoryview(b"")
+    hashes_of_equals: memoryview = memoryview(b"")
+    """Hashes of the values that are equal to them, but stored as other bytes."""
+    extremes: Extremes | None = None
+    """None if no check needs them."""
 
 
 class StoredValues:
@@ -43,7 +51,8 @@ class StoredValues:
         self._file = file
         self._check = check
         self._counts_all = counts_all
-        self._row_group, self._column = key[0], file.footer.columns[key[1]]
+        self._row_group = key[0]
+        self._column = file.footer.columns[key[1]]
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.has_interval_mark(file.footer, self._column)
         self.count = 0
@@ -65,15 +74,25 @@ class StoredValues:
     def non_null_count(self) -> int | None:
         """Non-null values of the chunk, counted by the last `hashes`; None if a dictionary stood
         for some of them."""
-        return (
-            self.count
-            if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types
-            else None
-        )
+        if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types:
+            return self.count
+        return None
 
     def hashes(self) -> Iterator[memoryview]:
         """Yield all hashes that go into a filter of these values, run by run; some may appear
         twice."""
+        for run in self._runs():
+            yield run.hashes
+            yield run.hashes_of_equals
+
+    def stored_hashes(self) -> Generator[memoryview, None, None]:
+        """Yield the hashes of the stored values alone, without those of their equals; some may
+        appear twice."""
+        for run in self._runs():
+            yield run.hashes
+
+    def _runs(self) -> Iterator[_Run]:
+        """Yield all values, run by run, and count them."""
         self.are_decoded = False
         with self._locate_errors():
             if plain_pages.may_be_plain(self._column, self._pages.meta):
@@ -85,41 +104,33 @@ class StoredValues:
             self.are_decoded = True
             yield from self._count_values(self._decode_pages())
 
-    def stored_hashes(self) -> Generator[memoryview, None, None]:
-        """Yield the hashes of the stored values alone, without those of their equals; some may
-        appear twice."""
-        hashes = self.hashes()
-        for of_values in hashes:
-            yield of_values
-            next(hashes)
-
-    def _count_values(self, runs: Iterator[_Run]) -> Iterator[memoryview]:
+    def _count_values(self, runs: Iterator[_Run]) -> Iterator[_Run]:
         self.count = 0
-        for count, hashes, hashes_of_equals, extremes in runs:
-            yield hashes
-            yield hashes_of_equals
+        for run in runs:
+            yield run
             if self._check is not None:
-                self._check.add(extremes)
-            self.count += count
+                self._check.add(run.extremes)
+            self.count += run.count
 
     def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self.dictionary):
             if isinstance(page, plain_pages.PlainPage):
-                self.page_types.add(page.page_type)
-                count = (
-                    0
-                    if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE
-                    else len(page)
-                )
-                equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
-                yield (
-                    count,
-                    page.hashes,
-                    equals_of_page,
-                    page.extremes() if self._check is not None else None,
-                )
+                yield self._run_of(page)
             elif self._counts_all:
-                yield len(page()[1]), memoryview(b""), memoryview(b""), None
+                _, indices = page()
+                yield _Run(len(indices))
+
+    def _run_of(self, page: plain_pages.PlainPage) -> _Run:
+        self.page_types.add(page.page_type)
+        count = len(page)
+        if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE:
+            count = 0
+        return _Run(
+            count,
+            page.hashes,
+            page.hashes_of_equals(normalised_intervals=self._normalised),
+            None if self._check is None else page.extremes(),
+        )
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(
@@ -131,11 +142,11 @@ class StoredValues:
 
         self.bytes_read += self._pages.bytes
         for run in read_chunk(self._file.footer, self._row_group, self._column, self._pages):
-            yield (
+            yield _Run(
                 len(run),
                 run.hashes(),
                 run.hashes_of_equals(),
-                run.extremes() if self._check is not None else None,
+                None if self._check is None else run.extremes(),
             )
 
     def _read(self, offset: int, length: int) -> bytes:

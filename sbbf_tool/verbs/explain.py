@@ -24,8 +24,9 @@ from sbbf_tool.file.pruning import (
     format_bounds,
     row_group_bytes,
 )
-from sbbf_tool.file.question import Question, values_of
+from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type

@@ -19,8 +19,9 @@ from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note
-from sbbf_tool.file.question import Question, values_of
+from sbbf_tool.file.question import Question
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE

@@ -30,8 +30,9 @@ from sbbf_tool.extensions.index.segment import (
     find_units,
     parts_of,
 )
-from sbbf_tool.file.question import Question, values_of
+from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import Bounds, key_of

@@ -1,0 +1,102 @@
+"""Values as text in one block, for questions with very many of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import overload
+
+from sbbf_tool.arguments import as_values
+
+_MANY_TEXTS = 1000
+"""Texts that are worth one block."""
+_DECODED_AT_ONCE = 4096
+
+
+class Texts(Sequence["str | None"]):
+    """Values as text in one block: compact in memory and when sent to another process. Each value
+    is decoded when it is taken.
+
+    The block has Arrow's layout: value i is bytes `offsets[i]` to `offsets[i + 1]` of `data`. Bytes
+    that are not UTF-8 become surrogates. The first `nulls` values are null, and their spans are
+    empty.
+    """
+
+    __slots__ = ("data", "nulls", "offsets")
+
+    def __init__(self, data: bytes, offsets: array[int], nulls: int = 0) -> None:
+        """Take n + 1 offsets as signed 64-bit integers."""
+        self.data = data
+        self.offsets = offsets
+        self.nulls = nulls
+
+    @classmethod
+    def of(cls, blocks: Iterable[Sequence[bytes]], nulls: int = 0) -> Texts:
+        """Join values that come in blocks, after this number of nulls."""
+        data = bytearray()
+        offsets = array("q", [0] * (nulls + 1))
+        for values in blocks:
+            ends = accumulate(map(len, values), initial=offsets.pop())
+            offsets.fromlist([*ends])
+            data += b"".join(values)
+        return cls(bytes(data), offsets, nulls)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, position: int) -> str | None: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> tuple[str | None, ...]: ...
+
+    def __getitem__(self, position: int | slice) -> str | tuple[str | None, ...] | None:
+        if isinstance(position, slice):
+            return tuple(self[at] for at in range(*position.indices(len(self))))
+        at = range(len(self))[position]
+        return None if at < self.nulls else self.text(at)
+
+    def text(self, position: int) -> str:
+        """Return the value at a position from 0 to n - 1, which is not that of a null."""
+        plain = self.data[self.offsets[position] : self.offsets[position + 1]]
+        return plain.decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str | None]:
+        yield from [None] * self.nulls
+        for start in range(self.nulls, len(self), _DECODED_AT_ONCE):
+            for value in self.encoded(start, min(start + _DECODED_AT_ONCE, len(self))):
+                yield value.decode("utf-8", "surrogateescape")
+
+    def encoded(self, start: int, stop: int) -> list[bytes]:
+        """Return the bytes of the values from `start` up to `stop`."""
+        data = self.data
+        return [data[first:end] for first, end in pairwise(self.offsets[start : stop + 1])]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Texts):
+            return NotImplemented
+        return (self.nulls, self.data, self.offsets) == (other.nulls, other.data, other.offsets)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __reduce__(self) -> tuple[type[Texts], tuple[bytes, array[int], int]]:
+        return Texts, (self.data, self.offsets, self.nulls)
+
+    def __repr__(self) -> str:
+        return f"<Texts: {len(self):,} values>"
+
+
+def values_of(values: object) -> Sequence[object]:
+    """Return the values of an argument that takes one value or an iterable, as a tuple; many that
+    are text as `Texts`."""
+    if isinstance(values, Texts):
+        return values
+    items = tuple(as_values(values))
+    if len(items) > _MANY_TEXTS and all(type(item) is str for item in items):
+        try:
+            return Texts.of([[item.encode("utf-8", "surrogateescape") for item in items]])
+        except UnicodeEncodeError:
+            # A surrogate that stands for no byte. The notations refuse it.
+            pass
+    return items
