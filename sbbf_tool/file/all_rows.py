@@ -12,8 +12,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.hits import FileAnswers, tuple_of_few
 from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.table_file import Deletes, TableFile
+from sbbf_tool.file.texts import text_of
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.notation import CANNOT_SAY, MAYBE
 from sbbf_tool.reports.probe import (
@@ -38,9 +40,7 @@ class AnswersForAllRows(NamedTuple):
     """What is known of values that a file has in all its rows, or in none."""
 
     queried: Sequence[QueriedValue]
-    hits: tuple[Hit, ...]
-    inconclusive: tuple[InconclusiveRowGroups, ...]
-    rows: Sequence[RowMatch] = ()
+    answers: FileAnswers
 
 
 class RowRange(NamedTuple):
@@ -102,7 +102,6 @@ def answer_for_all_rows(
     first: ColumnCondition,
     also: Sequence[ColumnCondition],
     row_groups: tuple[int, ...],
-    unreadable: list[str],
     *,
     confirms: bool,
     with_rows: bool,
@@ -110,13 +109,12 @@ def answer_for_all_rows(
     """Return what is known of the values of a column that the file lacks, in row groups that may
     satisfy all conditions. No condition is about a column of the file.
 
-    With `confirms`, a value that all rows certainly have is present. Deletes that cannot be read
-    are added to `unreadable`.
+    With `confirms`, a value that all rows certainly have is present.
     """
     about = first.about
     assert isinstance(about, MissingColumn)
     answers = [about.answer(value) for value in first.values]
-    texts = ["null" if value is None else str(value) for value in first.values]
+    texts = [text_of(value) for value in first.values]
     queried: tuple[QueriedValue, ...] = ()
     if len(texts) <= MANY_VALUES:
         queried = tuple(
@@ -124,48 +122,63 @@ def answer_for_all_rows(
             for text, answer in zip(texts, answers, strict=True)
         )
     if not row_groups:
-        return AnswersForAllRows(queried, (), ())
+        return AnswersForAllRows(queried, FileAnswers())
     if not about.is_certain:
         unknown = InconclusiveRowGroups(row_groups, CANNOT_SAY, about.reason)
-        return AnswersForAllRows(queried, (), (unknown,))
+        return AnswersForAllRows(queried, FileAnswers(inconclusive=(unknown,)))
     possible = [at for at, answer in enumerate(answers) if answer == MAYBE]
-    if not confirms:
-        hits = (Hit(texts[at], row_groups, MAYBE, about.reason, position=at) for at in possible)
-        return AnswersForAllRows(queried, tuple(hits), ())
+    if confirms:
+        confirmed = _confirm(file, first, also, row_groups, possible, with_rows=with_rows)
+        return AnswersForAllRows(queried, confirmed)
+    hits = (Hit(texts[at], row_groups, MAYBE, about.reason, position=at) for at in possible)
+    return AnswersForAllRows(queried, FileAnswers(tuple(hits)))
+
+
+def _confirm(
+    file: ParquetFile,
+    first: ColumnCondition,
+    also: Sequence[ColumnCondition],
+    row_groups: tuple[int, ...],
+    possible: Sequence[int],
+    *,
+    with_rows: bool,
+) -> FileAnswers:
+    """Find the rows of which the values at the `possible` positions are those of all rows."""
+    about = first.about
+    assert isinstance(about, MissingColumn)
+    texts = {at: text_of(first.values[at]) for at in possible}
     certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
     doubt = _doubt_of(also)
-    rows = AllRows(
-        _ranges(file, row_groups),
-        file.run.path.deletes if isinstance(file.run.path, TableFile) else (),
-        tuple(texts[at] for at in certain),
-        about.name,
-    )
+    path = file.run.path
+    deletes = path.deletes if isinstance(path, TableFile) else ()
+    certain_texts = tuple(texts[at] for at in certain)
+    rows = AllRows(_ranges(file, row_groups), deletes, certain_texts, about.name)
     counts = dict.fromkeys(row_groups, 0)
+    unreadable: tuple[str, ...] = ()
     try:
         counts = rows.counts()
     except UnreadableError as error:
-        unreadable.append(str(error))
+        unreadable = (str(error),)
         doubt = f"the deleted rows are unreadable: {error.message}"
     except RefusedError as error:
         doubt = error.message
+    if not counts:
+        return FileAnswers()
     if doubt is not None:
         certain = []
-    groups, num_rows = tuple(counts), sum(counts.values())
-
-    def hit(at: int) -> Hit:
+    groups = tuple(counts)
+    num_rows = sum(counts.values())
+    hits = []
+    for at in possible:
         if at in certain:
-            return Hit(texts[at], groups, PRESENT, None, num_rows, at)
-        return Hit(texts[at], groups, CANNOT_SAY, doubt or about.reason, position=at)
-
+            hits.append(Hit(texts[at], groups, PRESENT, None, num_rows, at))
+        else:
+            reason = doubt or about.reason
+            hits.append(Hit(texts[at], groups, CANNOT_SAY, reason, position=at))
     listed: Sequence[RowMatch] = ()
     if with_rows and certain:
         listed = LongSequence(RowMatch, rows, num_rows * len(certain))
-    return AnswersForAllRows(
-        queried,
-        tuple(map(hit, possible)) if groups else (),
-        (),
-        listed if len(listed) > MANY_VALUES else tuple(listed),
-    )
+    return FileAnswers(tuple(hits), (), tuple_of_few(listed), unreadable)
 
 
 def _ranges(file: ParquetFile, row_groups: Sequence[int]) -> tuple[RowRange, ...]:

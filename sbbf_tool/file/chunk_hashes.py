@@ -22,8 +22,8 @@ from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 class _Run(NamedTuple):
     """Values of a chunk that were read together."""
 
-    count: int
-    """How many of them count."""
+    num_values: int
+    """How many of them are counted."""
     hashes: memoryview = memoryview(b"")
     hashes_of_equals: memoryview = memoryview(b"")
     """Hashes of the values that are equal to them, but stored as other bytes."""
@@ -110,7 +110,7 @@ class StoredValues:
             yield run
             if self._check is not None:
                 self._check.add(run.extremes)
-            self.count += run.count
+            self.count += run.num_values
 
     def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self.dictionary):
@@ -122,11 +122,11 @@ class StoredValues:
 
     def _run_of(self, page: plain_pages.PlainPage) -> _Run:
         self.page_types.add(page.page_type)
-        count = len(page)
+        num_values = len(page)
         if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE:
-            count = 0
+            num_values = 0
         return _Run(
-            count,
+            num_values,
             page.hashes,
             page.hashes_of_equals(normalised_intervals=self._normalised),
             None if self._check is None else page.extremes(),

@@ -3,16 +3,18 @@ reading its pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.pruning import RowGroupAnswers, narrow
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.frozen import Frozen, field
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.reports.rows import NamedColumn
@@ -34,25 +36,38 @@ class ColumnCondition(Frozen):
     about: Question | MissingColumn
     others: Sequence[object] = ()
     """The values that are not in the question, because they cannot be compared with the column."""
-    answers: dict[int, RowGroupAnswers] = field(factory=dict)
-    """What is known of each row group that may have such rows."""
 
     def narrow(
-        self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any
-    ) -> Sequence[int]:
-        """Return the row groups of these that may have such rows."""
+        self, file: ParquetFile, row_groups: Sequence[int], **options: Any
+    ) -> NarrowedCondition:
+        """Find the row groups of these that may have such rows."""
         if not isinstance(self.about, Question):
-            return (
-                row_groups
-                if any(self.about.answer(value) != ABSENT for value in self.values)
-                else ()
-            )
-        answers = narrow(file, self.about, row_groups, unreadable, **options)
-        self.answers.clear()
-        self.answers.update(
-            {each.row_group: each for each in answers if self.others or not each.is_absent}
-        )
-        return tuple(self.answers)
+            if all(self.about.answer(value) == ABSENT for value in self.values):
+                return NarrowedCondition(self, ())
+            return NarrowedCondition(self, row_groups)
+        answers: dict[int, RowGroupAnswers] = {}
+        unreadable: list[str] = []
+        for each in narrow(file, self.about, row_groups, **options):
+            unreadable += each.unreadable
+            if self.others or not each.is_absent:
+                answers[each.row_group] = each
+        return NarrowedCondition(self, tuple(answers), answers, unreadable)
+
+
+class NarrowedCondition(NamedTuple):
+    """A condition, and what is known of it in a file."""
+
+    condition: ColumnCondition
+    row_groups: Sequence[int]
+    """The row groups that may have such rows."""
+    answers: Mapping[int, RowGroupAnswers] = MappingProxyType({})
+    """What is known of each of these; nothing more if the file lacks the column."""
+    unreadable: Sequence[str] = ()
+    """Filters and dictionaries that are unreadable, in any of the row groups: place and reason."""
+
+    @property
+    def about(self) -> Question | MissingColumn:
+        return self.condition.about
 
 
 def find_condition(
@@ -66,29 +81,15 @@ def find_condition(
     assert isinstance(values, Sequence), (
         "the values of a verb are converted once: files share the question about them"
     )
-    strict, reuse = file.run.strict, file.run.reuse or Reuse()
+    strict = file.run.strict
+    reuse = file.run.reuse or Reuse()
     try:
         with file.locate_errors():
             column = reuse.find_column(file.footer.columns, name)
-            named = NamedColumn(name, column.type_name)
-            accepts = True if compares is None else compares(column)
-            known = (
-                values
-                if accepts is True
-                else [value for value in values if _accept(accepts, value)]
-            )
-            try:
-                question = reuse.question_of(
-                    column, known, is_strict=strict or compares is not None
-                )
-            except UsageError:
-                if compares is None:
-                    raise
-                # The column can hold none of them but null.
-                question, accepts = (
-                    reuse.question_of(column, [value for value in values if value is None]),
-                    False,
-                )
+            if compares is None:
+                question = reuse.question_of(column, values, is_strict=strict)
+                return ColumnCondition(values, NamedColumn(name, column.type_name), question)
+            return _compare(reuse, column, name, values, compares(column))
     except NoColumnError as error:
         from sbbf_tool.file.missing_column import find_missing
 
@@ -96,16 +97,31 @@ def find_condition(
         if missing is None:
             raise
         return ColumnCondition(values, missing.name_column(error), missing)
-    return ColumnCondition(
-        values,
-        named,
-        question,
-        () if accepts is True else [value for value in values if not _accept(accepts, value)],
-    )
 
 
-def _accept(accepts: Compared, value: object) -> bool:
-    return value is None or (accepts if isinstance(accepts, bool) else accepts(value))
+def _compare(
+    reuse: Reuse, column: Column, name: str, values: Sequence[object], accepts: Compared
+) -> ColumnCondition:
+    """Return the condition that a column has one of the accepted values."""
+    accepted = values  # files share the question about the same object
+    others: Sequence[object] = ()
+    if accepts is not True:
+        accepted = [value for value in values if _is_accepted(accepts, value)]
+        others = [value for value in values if not _is_accepted(accepts, value)]
+    try:
+        question = reuse.question_of(column, accepted)
+    except UsageError:
+        # The column can hold none of them but null.
+        nulls = [value for value in values if value is None]
+        question = reuse.question_of(column, nulls)
+        others = [value for value in values if value is not None]
+    return ColumnCondition(values, NamedColumn(name, column.type_name), question, others)
+
+
+def _is_accepted(accepts: Compared, value: object) -> bool:
+    if value is None:
+        return True
+    return accepts if isinstance(accepts, bool) else accepts(value)
 
 
 def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:
@@ -114,18 +130,22 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
     from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
-    reuse, path, columns = file.run.reuse or Reuse(), file.run.path, file.footer.columns
+    reuse = file.run.reuse or Reuse()
+    path = file.run.path
+    columns = file.footer.columns
     for column in columns:
         question = reuse.question_of(column, values, is_strict=None)
         yield ColumnCondition(values, NamedColumn(column.name, column.type_name), question)
-    paths = (
-        path.columns.table_paths
-        if isinstance(path, TableFile)
-        else {(key,) for key in partition_values(file.name)}
-    )
-    for name in sorted(map(quote, paths - {column.short_path for column in columns})):
-        fitting, missing = [], find_missing(file, path, name, strict=False, tables=reuse.tables)
+    paths: AbstractSet[tuple[str, ...]]
+    if isinstance(path, TableFile):
+        paths = path.columns.table_paths
+    else:
+        paths = {(key,) for key in partition_values(file.name)}
+    other_paths = paths - {column.short_path for column in columns}
+    for name in sorted(map(quote, other_paths)):
+        missing = find_missing(file, path, name, strict=False, tables=reuse.tables)
         assert missing is not None, "only a table without a schema has no answer"
+        fitting = []
         for value in values:
             with suppress(UsageError):
                 missing.answer(value)

@@ -76,24 +76,30 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
     return _collect(_search_values(file, question, answers.row_group, alone))
 
 
+class RemainingRows(NamedTuple):
+    """What is left of the rows that have values."""
+
+    by_row_group: dict[int, list[ValueRows]]
+    doubt: str | None
+    """Why some of them may be deleted too; None if they are not."""
+    unreadable: list[str]
+    """Deletes that cannot be read: place and reason."""
+
+
 def drop_deleted(
-    found: Mapping[int, list[ValueRows]],
+    by_row_group: Mapping[int, list[ValueRows]],
     first_rows: Sequence[int],
     deletes: Iterable[Deletes],
-    unreadable: list[str],
-) -> tuple[dict[int, list[ValueRows]], str | None]:
+) -> RemainingRows:
     """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the
-    first row of each row group.
-
-    Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read
-    are added to `unreadable`.
-    """
-    numbers = [
-        first_rows[number] + np.asarray(value.rows, np.int64)
-        for number, values in found.items()
-        for value in values
-    ]
-    rows, reason = np.unique(np.concatenate([*numbers, np.zeros(0, np.int64)])), None
+    first row of each row group."""
+    numbers = [np.zeros(0, np.int64)]
+    for row_group, values in by_row_group.items():
+        first_row = first_rows[row_group]
+        numbers += [first_row + np.asarray(value.rows, np.int64) for value in values]
+    rows = np.unique(np.concatenate(numbers))
+    doubt = None
+    unreadable = []
     for each in deletes:
         if not len(rows):
             break
@@ -101,21 +107,28 @@ def drop_deleted(
             rows = rows[~each.among(rows)]
         except UnreadableError as error:
             unreadable.append(str(error))
-            reason = f"the deleted rows are unreadable: {error.message}"
+            doubt = f"the deleted rows are unreadable: {error.message}"
         except RefusedError as error:
-            reason = error.message
-
-    def keep(row_group: int, value: ValueRows) -> ValueRows:
-        numbers = np.asarray(value.rows, np.int64)
-        return value._replace(
-            rows=array("Q", numbers[np.isin(first_rows[row_group] + numbers, rows)].tobytes())
-        )
-
-    kept = {
-        number: [new for value in values if (new := keep(number, value)).rows]
-        for number, values in found.items()
+            doubt = error.message
+    remaining = {
+        row_group: _keep_rows(values, first_rows[row_group], rows)
+        for row_group, values in by_row_group.items()
     }
-    return kept, reason if len(rows) else None
+    return RemainingRows(remaining, doubt if len(rows) else None, unreadable)
+
+
+def _keep_rows(
+    values: Iterable[ValueRows], first_row: int, rows_of_file: NDArray[np.int64]
+) -> list[ValueRows]:
+    """Keep the rows of a row group that are among these of the file, and the values that have
+    some."""
+    kept = []
+    for match, rows in values:
+        numbers = np.asarray(rows, np.int64)
+        numbers = numbers[np.isin(first_row + numbers, rows_of_file)]
+        if len(numbers):
+            kept.append(ValueRows(match, array("Q", numbers.tobytes())))
+    return kept
 
 
 class _Matches(NamedTuple):

@@ -46,6 +46,8 @@ class BulkAnswer(NamedTuple):
     answer: str = ABSENT
     """Answer for the other values."""
     reason: str | None = None
+    unreadable: str | None = None
+    """Its place, and what is wrong, if its bytes contradict the format: it excludes nothing."""
 
 
 def by_filter(
@@ -79,7 +81,8 @@ def by_filter(
     if is_empty and non_null_values != 0:
         return BulkAnswer(answer=CANNOT_SAY, reason=EMPTY_FILTER)
     uncertain = equals.uncertainty(file.footer, question.column)
-    return BulkAnswer(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
+    answer = CANNOT_SAY if uncertain else ABSENT
+    return BulkAnswer(build_bitmap(flags, owners), answer, uncertain)
 
 
 def expect_filters(
@@ -102,7 +105,7 @@ def _likely_blocks(
     one round trip."""
     column = question.column
     for row_group, candidates in by_row_group.items():
-        hashes = question.hashes_in(candidates)[0]
+        hashes, _ = question.hashes_in(candidates)
         place = file.footer.filter_place(row_group, column.index)
         if place is None or place.length is None or place.length <= 0:
             continue
@@ -111,10 +114,9 @@ def _likely_blocks(
             yield place.offset, place.length
         elif num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
             start = place.offset + place.length - num_bytes
-            yield from (
-                (start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES)
-                for h in hashes
-            )
+            num_blocks = num_bytes // BLOCK_BYTES
+            for h in hashes:
+                yield start + block_index(h, num_blocks) * BLOCK_BYTES, BLOCK_BYTES
 
 
 def _blocks(
@@ -123,25 +125,25 @@ def _blocks(
     """Yield the ranges of these row groups that `may_hold` will read."""
     column = question.column
     for row_group, candidates in by_row_group.items():
-        hashes = question.hashes_in(candidates)[0]
-        if file.encryption_of(row_group, column) is None:
-            try:
-                stored = file.stored_filter(row_group, column)
-            except UnreadableError:
-                continue  # reported when it is queried
-            if stored is not None and not stored.header.unsupported_reason:
-                indices = (
-                    {block_index(h, stored.num_blocks) for h in hashes}
-                    if len(hashes) <= _MANY_HASHES
-                    else ()
-                )
-                if len(hashes) > _MANY_HASHES or _is_read_whole(stored, indices):
-                    yield stored.bitset_offset, stored.bitset_bytes
-                else:
-                    yield from (
-                        (stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
-                        for index in indices
-                    )
+        hashes, _ = question.hashes_in(candidates)
+        if file.encryption_of(row_group, column) is not None:
+            continue
+        try:
+            stored = file.stored_filter(row_group, column)
+        except UnreadableError:
+            continue  # reported when it is queried
+        if stored is not None and not stored.header.unsupported_reason:
+            yield from _blocks_of(stored, hashes)
+
+
+def _blocks_of(stored: StoredFilter, hashes: memoryview) -> list[tuple[int, int]]:
+    whole = (stored.bitset_offset, stored.bitset_bytes)
+    if len(hashes) > _MANY_HASHES:
+        return [whole]
+    indices = {block_index(h, stored.num_blocks) for h in hashes}
+    if _is_read_whole(stored, indices):
+        return [whole]
+    return [(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices]
 
 
 def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
@@ -161,32 +163,37 @@ def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tup
         for at, h in enumerate(hashes):
             by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
         if not _is_read_whole(stored, by_block):
-            answers, is_empty = bytearray(len(hashes)), bool(hashes)
-            for index, members in by_block.items():
-                block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
-                is_empty = is_empty and block == _EMPTY_BLOCK
-                for at in members:
-                    answers[at] = check_block(block, hashes[at])
-            return bytes(answers), is_empty and _has_no_bits(file, stored)
+            return _check_blocks(file, stored, hashes, by_block)
     bitset = file.read_bitset(stored)
-    bloom, is_empty = (
-        BloomFilter(bitset),
-        not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0"),
-    )
+    bloom = BloomFilter(bitset)
+    is_empty = not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0")
     if len(hashes) <= _BLOCKS_PER_BITSET_READ:
         return bytes(map(bloom.check_hash, hashes)), is_empty
     return bloom.check_hashes(hashes), is_empty
 
 
+def _check_blocks(
+    file: ParquetFile, stored: StoredFilter, hashes: memoryview, by_block: dict[int, list[int]]
+) -> tuple[bytes, bool]:
+    """Do as `may_hold` does, block by block. `by_block` has the places of the hashes that select
+    each block."""
+    answers = bytearray(len(hashes))
+    is_empty = bool(hashes)
+    for index, places in by_block.items():
+        block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+        is_empty = is_empty and block == _EMPTY_BLOCK
+        for at in places:
+            answers[at] = check_block(block, hashes[at])
+    return bytes(answers), is_empty and _has_no_bits(file, stored)
+
+
 def _has_no_bits(file: ParquetFile, stored: StoredFilter) -> bool:
     """Return whether the bitset is all zeros. Read it up to the first window that is not."""
-    windows = range(0, stored.bitset_bytes, _WINDOW)
-    return not any(
-        file.source.read(stored.bitset_offset + at, min(_WINDOW, stored.bitset_bytes - at)).strip(
-            b"\0"
-        )
-        for at in windows
-    )
+    for at in range(0, stored.bitset_bytes, _WINDOW):
+        length = min(_WINDOW, stored.bitset_bytes - at)
+        if file.source.read(stored.bitset_offset + at, length).strip(b"\0"):
+            return False
+    return True
 
 
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
@@ -248,7 +255,8 @@ def positions(bitmap: bytes) -> Iterator[int]:
 def iterate(bitmaps: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have
     it. Memory holds one block of values."""
-    for start in range(0, max((len(bitmap) for _, bitmap in bitmaps), default=0), _BLOCK_BYTES):
+    num_bytes = max((len(bitmap) for _, bitmap in bitmaps), default=0)
+    for start in range(0, num_bytes, _BLOCK_BYTES):
         numbers: dict[int, list[int]] = {}
         for number, bitmap in bitmaps:
             for position in positions(bitmap[start : start + _BLOCK_BYTES]):

@@ -10,7 +10,6 @@ values of the chunk and is small is read. What a file contradicts excludes nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-STATISTICS, DICTIONARY, FILTER = "statistics", "dictionary", "filter"
+STATISTICS = "statistics"
+DICTIONARY = "dictionary"
+FILTER = "filter"
 
 _ONLY_NULLS = "all its values are null"
 _MAX_CHARACTERS = 40
@@ -56,6 +57,9 @@ class RowGroupAnswers(NamedTuple):
     verdicts: Sequence[RowGroupAnswer]
     """Answer for each of the question's `verdicts`."""
     decided_by: str
+    unreadable: tuple[str, ...] = ()
+    """Places of the filter and the dictionary if they are unreadable, and the reasons; they exclude
+    nothing."""
 
     @property
     def is_undecided(self) -> bool:
@@ -77,7 +81,6 @@ def narrow(
     file: ParquetFile,
     question: Question,
     row_groups: Sequence[int],
-    unreadable: list[str],
     *,
     dialect: Dialect | None = None,
     filters_only: bool = False,
@@ -85,61 +88,76 @@ def narrow(
     """Yield for each row group which values it may hold. With `filters_only`, nothing but filters
     excludes a value.
 
-    Places of filters and dictionaries that are unreadable, and the reasons, are added to
-    `unreadable`; they exclude nothing. Raises AuthenticationError: bytes that another than the
-    writer changed are no accident, so nothing of the file is relied on.
+    Filters and dictionaries that are unreadable exclude nothing. Raises AuthenticationError: bytes
+    that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group = {
-        number: question.candidates() if filters_only else by_statistics(file, number, question)
-        for number in row_groups
-    }
-    expect_filters(
-        file,
-        question,
-        {number: candidates for number, candidates in by_row_group.items() if candidates},
-    )
+    by_row_group: dict[int, Candidates] = {}
+    for number in row_groups:
+        if filters_only:
+            by_row_group[number] = question.candidates()
+        else:
+            by_row_group[number] = by_statistics(file, number, question)
+    undecided = {number: candidates for number, candidates in by_row_group.items() if candidates}
+    expect_filters(file, question, undecided)
     for number, candidates in by_row_group.items():
-        verdicts = [
-            RowGroupAnswer(number, literal.verdict or "", literal.note)
-            if filters_only
-            else _answer_special(file, number, question, literal)
+        verdicts = _list_verdicts(file, number, question, filters_only=filters_only)
+        if not candidates:
+            yield RowGroupAnswers(number, candidates, BulkAnswer(), verdicts, STATISTICS)
+            continue
+        answer = query_or_doubt("filter", by_filter, file, number, question, candidates, dialect)
+        unreadable = () if answer.unreadable is None else (answer.unreadable,)
+        answers = RowGroupAnswers(number, candidates, answer, verdicts, FILTER, unreadable)
+        is_undecided = answer.answer != ABSENT and not answer.values
+        if is_undecided and not filters_only:
+            answers = _query_small_dictionary(file, question, answers)
+        yield answers
+
+
+def _list_verdicts(
+    file: ParquetFile, row_group: int, question: Question, *, filters_only: bool
+) -> list[RowGroupAnswer]:
+    """List the answer for each of the question's `verdicts`."""
+    if filters_only:
+        return [
+            RowGroupAnswer(row_group, literal.verdict or "", literal.note)
             for _, literal in question.verdicts
         ]
-        answers, decided_by = BulkAnswer(), STATISTICS
-        if candidates:
-            answers, decided_by = (
-                call_or_note(
-                    unreadable, "filter", by_filter, file, number, question, candidates, dialect
-                ),
-                FILTER,
-            )
-            is_undecided = answers.answer != ABSENT and not answers.values
-            if (
-                is_undecided
-                and not filters_only
-                and _has_small_dictionary(file, number, question.column)
-            ):
-                with suppress(RefusedError):  # a page beyond the limit of sizes is not needed
-                    found = call_or_note(
-                        unreadable, "dictionary", by_dictionary, file, number, question, candidates
-                    )
-                    if found is not None and found.answer == ABSENT:
-                        answers, decided_by = found, DICTIONARY
-        yield RowGroupAnswers(number, candidates, answers, verdicts, decided_by)
+    return [_answer_special(file, row_group, question, literal) for _, literal in question.verdicts]
 
 
-def call_or_note(
-    unreadable: list[str], noun: str, query: Callable[..., Answer], *arguments: Any
-) -> Answer | BulkAnswer:
-    """Call a function that queries the `noun` of a row group. If it is unreadable, note its place,
-    and return `cannot say`."""
+def _query_small_dictionary(
+    file: ParquetFile, question: Question, answers: RowGroupAnswers
+) -> RowGroupAnswers:
+    """Return what a dictionary says that is small and holds all values; these answers if there is
+    none."""
+    number = answers.row_group
+    if not _has_small_dictionary(file, number, question.column):
+        return answers
+    try:
+        answer = query_or_doubt(
+            "dictionary", by_dictionary, file, number, question, answers.candidates
+        )
+    except RefusedError:
+        return answers  # a page beyond the limit of sizes is not needed
+    if answer is None:
+        return answers
+    if answer.unreadable is not None:
+        return answers._replace(unreadable=(*answers.unreadable, answer.unreadable))
+    if answer.answer == ABSENT:
+        return answers._replace(answers=answer, decided_by=DICTIONARY)
+    return answers
+
+
+def query_or_doubt(noun: str, query: Callable[..., Answer], *arguments: Any) -> Answer | BulkAnswer:
+    """Call a function that queries the `noun` of a row group. If it is unreadable, return `cannot
+    say` with its place."""
     try:
         return query(*arguments)
     except AuthenticationError:
         raise
     except UnreadableError as error:
-        unreadable.append(error.with_place)
-        return BulkAnswer(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
+        reason = f"the {noun} is unreadable: {error.message}"
+        return BulkAnswer(answer=CANNOT_SAY, reason=reason, unreadable=error.with_place)
 
 
 BoundsOf = Callable[[Footer, int, Column], Bounds | None]
@@ -171,7 +189,8 @@ def _answer_special(
 ) -> RowGroupAnswer:
     """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be
     compared with."""
-    column, meta = question.column, file.footer.chunk_meta(row_group, question.column.index)
+    column = question.column
+    meta = file.footer.chunk_meta(row_group, column.index)
     if reason := doubt_of_chunk(file, row_group, column, question.values):
         return RowGroupAnswer(row_group, CANNOT_SAY, reason)
     if literal.is_null:
@@ -181,9 +200,8 @@ def _answer_special(
     limits = bounds_of(file.footer, row_group, column)
     plain = BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
-        return RowGroupAnswer(
-            row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT
-        )
+        is_inside = limits.low <= key_of(column, plain) <= limits.high
+        return RowGroupAnswer(row_group, MAYBE if is_inside else ABSENT)
     return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
 
 
@@ -204,10 +222,10 @@ def _of_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, st
 
 def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> bool:
     meta = file.footer.chunk_meta(row_group, column.index)
-    return (
-        meta.is_dictionary_encoded
-        and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
-    )
+    if not meta.is_dictionary_encoded:
+        return False
+    start, _ = meta.page_range
+    return 0 < (meta.first_data_page or 0) - start <= _SMALL_DICTIONARY
 
 
 def by_dictionary(
@@ -226,18 +244,18 @@ def by_dictionary(
     if not meta.is_dictionary_encoded or doubt_of_chunk(file, row_group, column, question.values):
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
-        pages, start = file.pages(row_group, column), meta.page_range[0]
+        pages = file.pages(row_group, column)
+        start, _ = meta.page_range
         file.source.prefetch([(start, (meta.first_data_page or start) - start)])
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
         if page is None:
-            return BulkAnswer(
-                answer=CANNOT_SAY,
-                reason="its dictionary page is very large, or has an unsupported codec",
-            )
+            reason = "its dictionary page is very large, or has an unsupported codec"
+            return BulkAnswer(answer=CANNOT_SAY, reason=reason)
         normalised = equals.compares_normalised(file.footer, column)
         entries = {*page.hashes, *page.hashes_of_equals(normalised_intervals=normalised)}
     hashes, owners = question.hashes_in(candidates)
-    return BulkAnswer(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
+    flags = bytes(map(entries.__contains__, hashes))
+    return BulkAnswer(build_bitmap(flags, owners))
 
 
 def answers_by_statistics(
@@ -245,10 +263,8 @@ def answers_by_statistics(
 ) -> list[RowGroupAnswer]:
     """Return what statistics say of each value, by the bounds of the format or of an engine."""
     candidates = by_statistics(file, row_group, question, bounds_of)
-    inside, outside = (
-        RowGroupAnswer(row_group, candidates.answer, candidates.reason),
-        RowGroupAnswer(row_group, ABSENT, candidates.reason),
-    )
+    inside = RowGroupAnswer(row_group, candidates.answer, candidates.reason)
+    outside = RowGroupAnswer(row_group, ABSENT, candidates.reason)
     answers = [inside if question.is_in(candidates, at) else outside for at in range(len(question))]
     for at, literal in question.verdicts:
         answers[at] = _answer_special(file, row_group, question, literal, bounds_of)
@@ -258,10 +274,8 @@ def answers_by_statistics(
 def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
     """Return what the filter or the dictionary of a row group says of each value, without regard to
     statistics."""
-    others, maybe = (
-        RowGroupAnswer(row_group, answers.answer, answers.reason),
-        RowGroupAnswer(row_group, MAYBE),
-    )
+    others = RowGroupAnswer(row_group, answers.answer, answers.reason)
+    maybe = RowGroupAnswer(row_group, MAYBE)
     held = set(positions(answers.values))
     by_value = [maybe if at in held else others for at in range(len(question))]
     for at, literal in question.row.special.items():
@@ -272,19 +286,13 @@ def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[
 
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
     """Return min and max in the form in which `probe` accepts values, shortened to fit a table."""
-    pair = (
-        stated_bounds(file.footer, row_group, column)
-        if bounds(file.footer, row_group, column) is not None
-        else None
-    )
-    return (
-        None
-        if pair is None
-        else (
-            format_short(column, pair[0], _MAX_CHARACTERS),
-            format_short(column, pair[1], _MAX_CHARACTERS),
-        )
-    )
+    if bounds(file.footer, row_group, column) is None:
+        return None
+    stated = stated_bounds(file.footer, row_group, column)
+    if stated is None:
+        return None
+    low, high = stated
+    return format_short(column, low, _MAX_CHARACTERS), format_short(column, high, _MAX_CHARACTERS)
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:

@@ -87,6 +87,11 @@ class Texts(Sequence["str | None"]):
         return f"<Texts: {len(self):,} values>"
 
 
+def text_of(value: object) -> str:
+    """Return how a value is reported that no column gives a notation."""
+    return "null" if value is None else str(value)
+
+
 def values_of(values: object) -> Sequence[object]:
     """Return the values of an argument that takes one value or an iterable, as a tuple; many that
     are text as `Texts`."""

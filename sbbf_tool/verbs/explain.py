@@ -20,13 +20,13 @@ from sbbf_tool.file.pruning import (
     answers_by,
     answers_by_statistics,
     by_dictionary,
-    call_or_note,
     format_bounds,
+    query_or_doubt,
     row_group_bytes,
 )
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.file.texts import values_of
+from sbbf_tool.file.texts import text_of, values_of
 from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
@@ -196,12 +196,14 @@ class Explain(ReadingVerb[ExplainReport]):
             arrow_type=arrow_type(file.footer, question.column),
             has_interval_mark=has_interval_mark(file.footer, question.column),
         )
-        unreadable: list[str] = []
         prunings = [
-            _explain_row_group(file, number, question, engines, verdicts_of, unreadable)
+            _explain_row_group(file, number, question, engines, verdicts_of)
             for number in range(file.footer.num_row_groups)
         ]
         row_groups = tuple(pruning.row_group for pruning in prunings)
+        unreadable: list[str] = []
+        for pruning in prunings:
+            unreadable += pruning.unreadable
         notes = (literal.note for literal in question.literals)
         return ExplainReport(
             file=file.name,
@@ -260,7 +262,7 @@ def _explain_missing(
         file=file.name,
         column=missing.name,
         type=None,
-        value=", ".join("null" if value is None else str(value) for value in values),
+        value=", ".join(map(text_of, values)),
         note=missing.reason,
         absent=answer == ABSENT or not row_groups,
         bytes=sum(row_group.bytes for row_group in row_groups),
@@ -299,6 +301,8 @@ class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
     views: tuple[_View, ...]
     """One for each engine."""
+    unreadable: list[str]
+    """Places of the dictionary and the filter if they are unreadable, and the reasons."""
 
 
 def _explain_row_group(
@@ -307,17 +311,13 @@ def _explain_row_group(
     question: Question,
     engines: Sequence[EngineReport],
     verdicts_of: Callable[..., tuple[EngineVerdict, ...]],
-    unreadable: list[str],
 ) -> _Pruning:
-    """Explain one row group; append the place of an unreadable filter or dictionary, and the
-    reason, to `unreadable`."""
+    """Explain one row group."""
     column = question.column
     candidates = question.candidates()
-    by_entries = call_or_note(
-        unreadable, "dictionary", by_dictionary, file, number, question, candidates
-    )
+    by_entries = query_or_doubt("dictionary", by_dictionary, file, number, question, candidates)
     dictionary_answers = None if by_entries is None else answers_by(question, number, by_entries)
-    by_bits = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates)
+    by_bits = query_or_doubt("filter", by_filter, file, number, question, candidates)
     filter_answers = answers_by(question, number, by_bits)
 
     def find_means(trusted: Bounds | None) -> _Means:
@@ -352,7 +352,12 @@ def _explain_row_group(
         filter=means.filter.answer,
         filter_reason=means.filter_reason,
     )
-    return _Pruning(explanation, tuple(views))
+    unreadable = [
+        answer.unreadable
+        for answer in (by_entries, by_bits)
+        if answer is not None and answer.unreadable is not None
+    ]
+    return _Pruning(explanation, tuple(views), unreadable)
 
 
 def _merge_means(

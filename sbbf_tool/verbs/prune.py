@@ -258,10 +258,10 @@ class _PrunedDataset:
     def _prune_row_groups(
         self, file: ParquetFile, numbers: tuple[int, ...], question: Question
     ) -> tuple[int, ...]:
-        unreadable: list[str] = []
-        answers = list(narrow(file, question, numbers, unreadable))
-        if unreadable:
-            raise UnreadableError(unreadable[0])
+        answers = list(narrow(file, question, numbers))
+        for each in answers:
+            if each.unreadable:
+                raise UnreadableError(each.unreadable[0])
         self.counts.update(f"skipped_by_{each.decided_by}" for each in answers if each.is_absent)
         return tuple(each.row_group for each in answers if not each.is_absent)
 

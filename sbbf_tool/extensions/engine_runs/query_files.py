@@ -15,7 +15,7 @@ from sbbf_tool.extensions.engine_runs.copies import copy_file, ensure_room, page
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, query_or_doubt
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.notation import ABSENT
@@ -165,7 +165,7 @@ def _make_copies(file: ParquetFile, item: object, folder: Path, name: str) -> tu
 
 def _is_excluded_by_filter(file: ParquetFile, number: int, question: Question) -> bool:
     candidates = question.candidates()
-    answers = call_or_note([], "filter", by_filter, file, number, question, candidates)
+    answers = query_or_doubt("filter", by_filter, file, number, question, candidates)
     (answer,) = answers_by(question, number, answers)
     return answer.answer == ABSENT or answer.reason == EMPTY_FILTER
 
@@ -175,7 +175,7 @@ def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -
     skip the row group without its filter."""
     (statistics,) = answers_by_statistics(file, number, question)
     candidates = question.candidates()
-    dictionary = call_or_note([], "dictionary", by_dictionary, file, number, question, candidates)
+    dictionary = query_or_doubt("dictionary", by_dictionary, file, number, question, candidates)
     if statistics.is_absent or dictionary is None:
         return statistics.is_absent
     (answer,) = answers_by(question, number, dictionary)

@@ -1,0 +1,111 @@
+"""What the filters and dictionaries of a file say of the values of a question, as it is reported:
+the values that may be there, and the row groups that may hold any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import starmap
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from sbbf_tool.file.filter_answers import bitmap_of, count_bits, iterate, unite
+from sbbf_tool.parquet.notation import MAYBE
+from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, LongSequence, RowMatch
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.pruning import RowGroupAnswers
+    from sbbf_tool.file.question import Question
+
+Item = TypeVar("Item")
+
+
+class FileAnswers(NamedTuple):
+    """What is known of values in a file."""
+
+    hits: Sequence[Hit] = ()
+    inconclusive: tuple[InconclusiveRowGroups, ...] = ()
+    rows: Sequence[RowMatch] = ()
+    """The rows that have the values, if they are listed."""
+    unreadable: Sequence[str] = ()
+    """What could not be read to answer: place and reason."""
+
+
+def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> FileAnswers:
+    """Return what is known without reading the column."""
+    return FileAnswers(_find_hits(question, answers), _find_undecided(question, answers))
+
+
+def tuple_of_few(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the items as a tuple, unless they are many."""
+    return items if len(items) > MANY_VALUES else tuple(items)
+
+
+def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
+    """Return the values that a filter or a dictionary may hold, and those that only statistics can
+    judge, if they do not exclude them."""
+    alone = _list_hits_alone(question, answers)
+    bitmaps = [(each.row_group, each.answers.values) for each in answers]
+    bitmaps.append((-1, bitmap_of(at for at, hits in alone.items() if hits)))
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for at, row_groups in iterate(bitmaps):
+            hits = alone.get(at)
+            if hits:
+                yield from hits
+            else:
+                yield question.text(at), row_groups, MAYBE, None, None, at
+
+    if len(question) <= MANY_VALUES:
+        return tuple(starmap(Hit, rows()))
+    count = count_bits(unite(bitmap for _, bitmap in bitmaps))
+    if count > MANY_VALUES:
+        return LongSequence(Hit, rows, count)
+    return LongSequence.of(Hit, rows())
+
+
+def _list_hits_alone(
+    question: Question, answers: Sequence[RowGroupAnswers]
+) -> dict[int, list[tuple[object, ...]]]:
+    """List the fields of the hits of each value that no filter decides about, by position."""
+    hits: dict[int, list[tuple[object, ...]]] = {}
+    for place, (at, literal) in enumerate(question.verdicts):
+        row_groups: dict[tuple[str, str | None], list[int]] = {}
+        for each in answers:
+            verdict = each.verdicts[place]
+            if not verdict.is_absent:
+                row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
+        hits[at] = [
+            (literal.text, tuple(numbers), answer, reason, None, at)
+            for (answer, reason), numbers in row_groups.items()
+        ]
+    return hits
+
+
+def _find_undecided(
+    question: Question, answers: Sequence[RowGroupAnswers]
+) -> tuple[InconclusiveRowGroups, ...]:
+    """Return the row groups that no filter or dictionary has excluded for the values that
+    statistics leave."""
+    groups: dict[tuple[str, str | None, tuple[int, ...] | None], list[int]] = {}
+    for each in answers:
+        if each.is_undecided:
+            positions = _list_remaining(question, each)
+            key = (each.answers.answer, each.answers.reason, positions)
+            groups.setdefault(key, []).append(each.row_group)
+    undecided = []
+    for (answer, reason, positions), numbers in groups.items():
+        texts = None if positions is None else tuple(map(question.text, positions))
+        row_groups = InconclusiveRowGroups(tuple(numbers), answer, reason, texts, positions or ())
+        undecided.append(row_groups)
+    return tuple(undecided)
+
+
+def _list_remaining(question: Question, answers: RowGroupAnswers) -> tuple[int, ...] | None:
+    """List the values that statistics leave, by position; None if these are all, and for a long
+    question."""
+    if len(question) > MANY_VALUES:
+        return None
+    _, owners = question.hashes_in(answers.candidates)
+    if len(owners) == len(question.row.hashes):
+        return None
+    return tuple(sorted(set(owners)))

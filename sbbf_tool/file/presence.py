@@ -1,0 +1,248 @@
+"""The values that are present in a file, in which rows: its columns are read in the row groups that
+may hold them, and rows that a table has deleted are left out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from heapq import merge
+from itertools import accumulate, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sbbf_tool.file.confirm import (
+    ROUNDED,
+    Match,
+    ValueRows,
+    can_confirm,
+    drop_deleted,
+    find_values,
+)
+from sbbf_tool.file.doubts import doubt_of_chunk
+from sbbf_tool.file.filter_answers import BulkAnswer
+from sbbf_tool.file.hits import FileAnswers, find_answers, tuple_of_few
+from sbbf_tool.file.pruning import RowGroupAnswers, query_or_doubt
+from sbbf_tool.file.question import Question
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
+from sbbf_tool.reports.probe import PRESENT, Hit, LongSequence, RowGroupAnswer, RowMatch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sbbf_tool.file.conditions import NarrowedCondition
+    from sbbf_tool.file.parquet_file import ParquetFile
+
+
+class _ReadValues(NamedTuple):
+    """The values that were read in a row group."""
+
+    values: list[ValueRows]
+    rest: RowGroupAnswers
+    """What reading does not show."""
+    unreadable: Sequence[str] = ()
+    """Column chunks that cannot be read: place and reason."""
+
+
+class _SatisfyingRows(NamedTuple):
+    """The rows of a row group that satisfy a condition: a flag for each row."""
+
+    certain: NDArray[np.bool_]
+    rounded: NDArray[np.bool_]
+    """Rows that have what a value is in single precision."""
+    doubt: str | None = None
+    """Why other rows may satisfy the condition too."""
+    unreadable: Sequence[str] = ()
+
+
+class _Presence:
+    """The row groups that have each value, and in how many rows."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._row_groups: dict[Match, list[int]] = {}
+        self._counts: Counter[Match] = Counter()
+
+    def add(self, row_group: int, values: Iterable[ValueRows]) -> None:
+        for match, rows in values:
+            self._row_groups.setdefault(match, []).append(row_group)
+            self._counts[match] += len(rows)
+
+    def count_rows(self) -> int:
+        """Count the rows that certainly have a value, once for each value."""
+        return sum(count for match, count in self._counts.items() if not match.is_rounded)
+
+    def hits(self, doubt: str | None) -> list[Hit]:
+        """Return the row groups of each value. With a doubt, no row is certain."""
+        hits = (self._hit(match, doubt) for match in sorted(self._row_groups))
+        return [hit for hit in hits if hit.row_groups]
+
+    def _hit(self, match: Match, doubt: str | None) -> Hit:
+        at = match.position
+        text = self._question.text(at)
+        row_groups = self._row_groups[match]
+        if doubt is not None:
+            return Hit(text, tuple(row_groups), CANNOT_SAY, doubt, position=at)
+        if match.is_rounded:
+            # Where the value itself is present, what is close to it does not matter.
+            present = self._row_groups.get(Match(at), ())
+            others = tuple(number for number in row_groups if number not in present)
+            return Hit(text, others, CANNOT_SAY, ROUNDED, position=at)
+        return Hit(text, tuple(row_groups), PRESENT, None, self._counts[match], at)
+
+
+def confirm_values(
+    file: ParquetFile,
+    question: Question,
+    answers: Sequence[RowGroupAnswers],
+    also: Sequence[NarrowedCondition],
+    *,
+    with_rows: bool,
+) -> FileAnswers:
+    """Read the columns of the row groups that may hold values: return the values that are there,
+    and what reading cannot show."""
+    path = file.run.path
+    deletes = path.deletes if isinstance(path, TableFile) else ()
+    presence = _Presence(question)
+    rest: list[RowGroupAnswers] = []
+    unreadable: list[str] = []
+    kept: dict[int, list[ValueRows]] = {}
+    for each in answers:
+        content = _read(file, question, each)
+        if also and (content.values or not content.rest.is_absent):
+            content = _keep_rows(file, content, also)
+        unreadable += content.unreadable
+        rest.append(content.rest)
+        if with_rows or deletes:
+            kept[each.row_group] = content.values
+        else:
+            presence.add(each.row_group, content.values)
+    doubt = None
+    first_rows = _list_first_rows(file) if kept else []
+    if kept and deletes:
+        remaining = drop_deleted(kept, first_rows, deletes)
+        kept = remaining.by_row_group
+        doubt = remaining.doubt
+        unreadable += remaining.unreadable
+    for row_group, values in kept.items():
+        presence.add(row_group, values)
+    rows: Sequence[RowMatch] = ()
+    if with_rows and doubt is None:
+        list_rows = partial(_list_rows, question, kept, first_rows)
+        rows = tuple_of_few(LongSequence(RowMatch, list_rows, presence.count_rows()))
+    open_answers = find_answers(question, rest)
+    hits = (*presence.hits(doubt), *open_answers.hits)
+    return FileAnswers(hits, open_answers.inconclusive, rows, unreadable)
+
+
+def _list_first_rows(file: ParquetFile) -> list[int]:
+    """List the number in the file of the first row of each row group."""
+    numbers = range(file.footer.num_row_groups)
+    return [0, *accumulate(file.footer.num_rows(number) or 0 for number in numbers)]
+
+
+def _list_rows(
+    question: Question, kept: Mapping[int, list[ValueRows]], first_rows: Sequence[int]
+) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the fields of a `RowMatch` for each row that certainly has a value, in order."""
+    name = question.column.name
+    for row_group, values in kept.items():
+        rows_of_values = [
+            zip(rows, repeat(match.position)) for match, rows in values if not match.is_rounded
+        ]
+        for row, at in merge(*rows_of_values):
+            yield row_group, first_rows[row_group] + row, question.text(at), name
+
+
+def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:
+    """Read a column chunk: return the rows of the values that are there, and what reading does not
+    show."""
+    if doubt_of_chunk(file, answers.row_group, question.column, question.values):
+        return _ReadValues([], answers)
+    values = query_or_doubt("column chunk", find_values, file, question, answers)
+    if isinstance(values, BulkAnswer):
+        assert values.unreadable is not None
+        return _ReadValues([], answers._replace(answers=values), (values.unreadable,))
+    verdicts = []
+    for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True):
+        if can_confirm(question, at):
+            verdicts.append(RowGroupAnswer(answers.row_group, ABSENT))
+        else:
+            verdicts.append(verdict)
+    answer = BulkAnswer()
+    uncertain = equals.uncertainty(file.footer, question.column)
+    if uncertain:
+        answer = BulkAnswer(answer=CANNOT_SAY, reason=uncertain)
+    return _ReadValues(values, answers._replace(answers=answer, verdicts=verdicts))
+
+
+def _keep_rows(
+    file: ParquetFile, content: _ReadValues, also: Sequence[NarrowedCondition]
+) -> _ReadValues:
+    """Keep the rows that satisfy the other conditions."""
+    values, rest, _ = content
+    number = rest.row_group
+    unreadable = [*content.unreadable]
+    possible = np.full(file.footer.num_rows(number) or 0, not rest.is_absent)
+    for _, rows in values:
+        possible[np.asarray(rows, np.int64)] = True
+    certain = possible.copy()
+    reason = None
+    for each in also:
+        satisfying = _find_rows(file, each, number, possible)
+        unreadable += satisfying.unreadable
+        certain &= satisfying.certain
+        doubt = satisfying.doubt
+        if doubt is None:
+            possible &= satisfying.certain | satisfying.rounded
+            if (possible & ~satisfying.certain).any():
+                doubt = ROUNDED
+        if doubt is not None and reason is None:
+            reason = f"column {each.condition.named.name}: {doubt}"
+    if not possible.any() or (possible & ~certain).any():
+        answer = CANNOT_SAY if possible.any() else ABSENT
+        verdicts = [RowGroupAnswer(number, answer, reason)] * len(rest.verdicts)
+        rest = rest._replace(answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
+    kept = []
+    for match, rows in values:
+        numbers = np.asarray(rows, np.int64)
+        numbers = numbers[certain[numbers]]
+        if len(numbers):
+            kept.append(ValueRows(match, array("Q", numbers.tobytes())))
+    return _ReadValues(kept, rest, unreadable)
+
+
+def _find_rows(
+    file: ParquetFile, condition: NarrowedCondition, row_group: int, possible: NDArray[np.bool_]
+) -> _SatisfyingRows:
+    """Find the rows that satisfy a condition. Nothing is read if no row is possible."""
+    certain = np.zeros_like(possible)
+    rounded = np.zeros_like(possible)
+    about = condition.about
+    if not isinstance(about, Question):
+        certain |= any(map(about.is_in_all_rows, condition.condition.values))
+        return _SatisfyingRows(certain, rounded, None if certain.all() else about.reason)
+    if not possible.any():
+        return _SatisfyingRows(certain, rounded)
+    content = _read(file, about, condition.answers[row_group])
+    for match, rows in content.values:
+        flags = rounded if match.is_rounded else certain
+        flags[np.asarray(rows, np.int64)] = True
+    return _SatisfyingRows(certain, rounded, _find_doubt(content.rest), content.unreadable)
+
+
+def _find_doubt(answers: RowGroupAnswers) -> str | None:
+    """Return why a row group may hold values that reading does not show; None if it holds none."""
+    if answers.is_absent:
+        return None
+    if answers.answers.reason:
+        return answers.answers.reason
+    for verdict in answers.verdicts:
+        if not verdict.is_absent and verdict.reason:
+            return verdict.reason
+    return CANNOT_SAY
