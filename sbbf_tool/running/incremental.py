@@ -1,7 +1,8 @@
 """A run that works only on files that are new or changed since an earlier one, or whose earlier
 outcome does not answer the request.
 
-    listing -> files without a usable row in the state -> rows of the runner -> new rows of the state
+    listing -> files without a usable row in the state -> rows of the runner
+            |                                              `-> new rows of the state
             `-> rows of the state
 
 A file is unchanged if its listing states the same size and times and the same inode, or the same
@@ -59,15 +60,16 @@ class IncrementalRunner:
         most = self._runner.most_files
         try:
             for entry in self._runner.list_files(selection, links=work.changes):
-                has_version = entry.skipped or _version_of(entry) is not None
-                file = entry if has_version else objects.get(entry.path) or stat_file(entry.path)
+                file = entry
+                if not entry.skipped and _version_of(entry) is None:
+                    file = objects.get(entry.path) or stat_file(entry.path)
                 row = None if file.skipped else self._find(file, requests)
-                if row is None:
-                    waiting.append(
-                        file if shows_changes(file) else ListedFile(file.path, skipped=file.skipped)
-                    )
-                else:
+                if row is not None:
                     yield row
+                elif shows_changes(file):
+                    waiting.append(file)
+                else:
+                    waiting.append(ListedFile(file.path, skipped=file.skipped))
                 if most is not None and len(waiting) >= most:
                     yield from self._work_on(waiting, selection, work, requests)
                     waiting.clear()
@@ -92,32 +94,39 @@ class IncrementalRunner:
     def _find(self, file: ListedFile, requests: _Requests) -> Row[Any] | None:
         """Return the row of an unchanged file; None if the file must be worked on."""
         version = _version_of(file)
-        for saved in self._state.find(_key_of(file.path)) if version is not None else ():
-            if saved.version == version:
-                is_usable = saved.status == SKIPPED or not requests.only_skipped
-                if is_usable and (saved.command, saved.request) == (
-                    requests.command,
-                    requests.hash_of(file.path),
-                ):
-                    return _row_of(saved, file.path, requests.work.verb.report)
+        if version is None:
+            return None
+        for saved in self._state.find(_key_of(file.path)):
+            if saved.version != version or saved.command != requests.command:
+                continue
+            is_usable = saved.status == SKIPPED or not requests.only_skipped
+            if is_usable and saved.request == requests.hash_of(file.path):
+                return _row_of(saved, file.path, requests.work.verb.report)
         return None
 
     def _record(self, row: Row[Any], file: ListedFile, requests: _Requests) -> None:
-        report, final_row = row.report, _repeat(row)
+        final_row = _repeat(row)
         if final_row is not row:
             file = _version_after(final_row)
-        text = None if report is None else to_text(final_row.report, redact(final_row.path))
-        is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
-        key, version, reason = (
-            _key_of(final_row.path),
-            _version_of(file),
-            final_row.reason and escape_bytes(final_row.reason),
+        version = _version_of(file)
+        if version is None:
+            return
+        report = row.report
+        has_gaps = getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ())
+        text = None
+        if report is not None and not has_gaps:
+            text = to_text(final_row.report, redact(final_row.path))
+        saved = StateRow(
+            path=_key_of(final_row.path),
+            command=requests.command,
+            version=version,
+            request=requests.hash_of(row.path),
+            status=final_row.status,
+            reason=final_row.reason and escape_bytes(final_row.reason),
+            exit_code=final_row.exit_code,
+            report=text,
         )
-        if version is not None:
-            outcome = (final_row.status, reason, final_row.exit_code, text if is_whole else None)
-            self._state.record(
-                StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome)
-            )
+        self._state.record(saved)
 
 
 class _Requests:
@@ -137,18 +146,14 @@ class _Requests:
         return _hash(f"{_version()} {self._describe_request(file)!r} {columns}")
 
     def _describe_request(self, file: FileName) -> tuple[object, ...]:
-        given, request = self.work.given, self.work.verb.request(file)
-        edit = given.edit
-        keys, limit = (
-            (given.keys, given.max_page_bytes) if edit is None else (edit.keys, edit.limit)
-        )
-        return (
-            self.command,
-            *request,
-            keys is not None,
-            PageLimit.of(limit).max_page_bytes,
-            given.strict,
-        )
+        given = self.work.given
+        request = self.work.verb.request(file)
+        keys = given.keys
+        limit = PageLimit.of(given.max_page_bytes)
+        if given.edit is not None:
+            keys = given.edit.keys
+            limit = PageLimit.of(given.edit.limit)
+        return (self.command, *request, keys is not None, limit.max_page_bytes, given.strict)
 
     def _describe(self, columns: ColumnNames | None) -> str:
         """Return the hash of the names that columns have in a table; the files of a table share few
@@ -186,21 +191,18 @@ def _folders(selection: Selection) -> Iterator[str]:
     if selection.table is not None:
         yield selection.table.location
     elif isinstance(selection.names, tuple):
-        yield from (
-            name
-            for name in selection.names
-            if (name.endswith("/") if places.is_url(name) else os.path.isdir(name))
-        )
+        yield from filter(_is_folder, selection.names)
+
+
+def _is_folder(name: str) -> bool:
+    return name.endswith("/") if places.is_url(name) else os.path.isdir(name)
 
 
 def _version_of(file: ListedFile) -> str | None:
     """Return what changes with the content of a file; None if its listing does not state enough."""
-    is_known = file.bytes is not None and (file.etag is not None or file.modified is not None)
-    return (
-        json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag))
-        if is_known
-        else None
-    )
+    if file.bytes is None or (file.etag is None and file.modified is None):
+        return None
+    return json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag))
 
 
 def _objects_of(selection: Selection) -> dict[str, ListedFile]:
@@ -224,15 +226,12 @@ def _version_after(row: Row[Any]) -> ListedFile:
     report: Any = row.report
     try:
         with places.open_source(row.path) as source:
-            file = (
-                list_file(row.path)
-                if source.etag is None
-                else ListedFile(row.path, source.size, etag=source.etag)
-            )
-            is_ours = (
-                source.size == file.bytes == report.new_bytes
-                and hash_end(source, source.size) == report.new_end_hash
-            )
+            if source.etag is None:
+                file = list_file(row.path)
+            else:
+                file = ListedFile(row.path, source.size, etag=source.etag)
+            has_our_size = source.size == file.bytes == report.new_bytes
+            is_ours = has_our_size and hash_end(source, source.size) == report.new_end_hash
     except SbbfError:
         is_ours = False
     if is_ours and (granularity_of(file) < COARSE_SECONDS or shows_changes(file)):
@@ -243,14 +242,14 @@ def _version_after(row: Row[Any]) -> ListedFile:
 def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | None:
     """Build the row of a file from its saved outcome; None if that is not the form of a successful
     outcome."""
-    if (
-        saved.status not in (OK, SKIPPED)
-        or saved.exit_code != 0
-        or (saved.report is None and saved.status == OK)
-    ):
+    if saved.status not in (OK, SKIPPED) or saved.exit_code != 0:
         return None
+    if saved.report is None and saved.status == OK:
+        return None
+    report = None
     try:
-        report = None if saved.report is None else from_text(kind, saved.report, redact(path))
+        if saved.report is not None:
+            report = from_text(kind, saved.report, redact(path))
     except ValueError:
         return None
     return Row(path, saved.status, saved.reason, report=report, is_unchanged=True)
@@ -258,11 +257,9 @@ def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | Non
 
 def _repeat(row: Row[Any]) -> Row[Any]:
     """Return the row of a second run over the file, if nothing else changes it meanwhile."""
-    again: Any = (
-        row.report.repeat()
-        if row.status == OK and isinstance(row.report, ChangeReport)
-        else row.report
-    )
+    if row.status != OK or not isinstance(row.report, ChangeReport):
+        return row
+    again: Any = row.report.repeat()
     if again is row.report:
         return row
     status, reason = again.outcome()

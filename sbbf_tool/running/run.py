@@ -148,16 +148,13 @@ def run(
         raise UsageError(f"{verb.name} changes files: give edit")
     if edit is not None and not verb.changes:
         raise UsageError(f"{verb.name} changes no file: leave out edit")
-    if errors != "raise" and not verb.changes:
-        raise UsageError("errors is for verbs that change files: a row has the error of its file")
-    if errors not in ("raise", "return"):
-        raise UsageError(f"errors must be 'raise' or 'return', not {errors!r}")
-    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-        raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
     if state is not None and not verb.has_state:
         raise UsageError(f"a state holds no outcomes of {verb.name}")
     if all_versions and verb.changes:
         raise UsageError("all_versions is for verbs that change no file")
+    _ensure_errors(errors, verb)
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
     selection = _select(as_iterable(paths), where, verb, all_versions)
     if selection.table is not None:
         verb = verb.of_table(selection.table.name)
@@ -179,6 +176,15 @@ def run(
     with rows:
         pass
     return rows.summary
+
+
+def _ensure_errors(errors: str, verb: Verb[Any]) -> None:
+    """Ensure that `errors` says what to do with the failures of a verb that changes files. Raises
+    UsageError."""
+    if errors not in ("raise", "return"):
+        raise UsageError(f"errors must be 'raise' or 'return', not {errors!r}")
+    if errors != "raise" and not verb.changes:
+        raise UsageError("errors is for verbs that change files: a row has the error of its file")
 
 
 def _select(

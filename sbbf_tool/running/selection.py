@@ -60,11 +60,11 @@ class Index(Protocol):
 def find_index(name: str) -> Index | None:
     """Open the index that a name means; None for any other name. Raises UnreadableError for a
     damaged one."""
-    return (
-        load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name)
-        if is_index(name)
-        else None
-    )
+    if not is_index(name):
+        return None
+    ending = os.path.splitext(name.rstrip("/"))[1]
+    index: Index = load(named("indexes")[ending])(name)
+    return index
 
 
 def is_table(name: str) -> bool:
@@ -133,11 +133,9 @@ class Selection:
         """
         self.file = file
         items = as_iterable(names)
-        self.names: Iterable[str] = (
-            map(os.fsdecode, items)
-            if isinstance(items, Iterator)
-            else tuple(map(os.fsdecode, items))
-        )
+        self.names: Iterable[str] = map(os.fsdecode, items)
+        if not isinstance(items, Iterator):
+            self.names = tuple(self.names)
         self.where = where
         self.table = table
         self.run = run
@@ -175,18 +173,17 @@ class Selection:
         selection = Selection(
             (), self.where, table=self.table, run=self.run, all_versions=self.all_versions
         )
-        selection._live_files, selection.listing = self._live_files, tuple(files)
+        selection._live_files = self._live_files
+        selection.listing = tuple(files)
         return selection
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files on this machine; see `discover`. A run that changes a table gets only the
         files that a commit can replace."""
         files = self._list(links)
-        return (
-            files
-            if self.index is None or self._needs is None
-            else self.index.narrow(files, self._needs, self.table)
-        )
+        if self.index is None or self._needs is None:
+            return files
+        return self.index.narrow(files, self._needs, self.table)
 
     def _list(self, links: bool) -> Iterator[ListedFile]:
         from sbbf_tool.running.discover import discover, list_file
@@ -204,23 +201,25 @@ class Selection:
     def file_names(self) -> Iterator[FileName]:
         """Yield the name by which each file is opened."""
         if self.table is None:
-            yield from (file.path for file in self.files() if file.skipped is None)
-        else:
-            yield from map(
-                self.table_files().file,
-                (live.path for live in self.live_files() if live.skipped is None),
-            )
+            for file in self.files():
+                if file.skipped is None:
+                    yield file.path
+            return
+        table_files = self.table_files()
+        for live in self.live_files():
+            if live.skipped is None:
+                yield table_files.file(live.path)
 
     def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the table itself, as skipped, if rows that are in none of its files may hold a
         value that a verb looks for."""
-        is_query = self.table is not None and self.listing is None and needs.values is not None
-        if is_query and self.table is not None:
-            column = next(iter(needs.columns), None)
-            if self.table.query_other_rows(
-                column, needs.values or (), all_versions=self.all_versions
-            ):
-                yield ListedFile(self.table.name, skipped=INLINED)
+        table = self.table
+        if table is None or self.listing is not None or needs.values is None:
+            return
+        column = next(iter(needs.columns), None)
+        values = needs.values or ()
+        if table.query_other_rows(column, values, all_versions=self.all_versions):
+            yield ListedFile(table.name, skipped=INLINED)
 
     def count_unlisted(self) -> int:
         """Return how many Parquet files below the table's folder no version lists, if all are
@@ -230,13 +229,12 @@ class Selection:
         assert self.table is not None, "the selection is no table"
         self.live_files()
         folder = self.table.location
+        paths = set()
         try:
-            # A folder that does not exist is listed as a file.
-            paths = {
-                _comparable(file.path)
-                for file in discover((folder,))
-                if file.skipped is None and file.path != folder
-            }
+            for file in discover((folder,)):
+                # A folder that does not exist is listed as a file.
+                if file.skipped is None and file.path != folder:
+                    paths.add(_comparable(file.path))
         except MissingError:
             return 0
         return len(paths - self._listed)
@@ -260,15 +258,17 @@ class Selection:
             else:
                 live_files = tuple(self.table.live_files())
             counts = Counter(live.path for live in live_files)
+            selected = [live for live in live_files if self._is_selected(live, self.table)]
             self._live_files = tuple(
-                live if counts[live.path] == 1 else _twice(live)
-                for live in live_files
-                if self.where is None
-                or self.where.accepts_values(
-                    live.partition, live.unknown, self.table.partition_types
-                )
+                live if counts[live.path] == 1 else _twice(live) for live in selected
             )
         return self._live_files
+
+    def _is_selected(self, live: LiveFile, table: Table) -> bool:
+        """Return whether a file is in the selected partitions."""
+        if self.where is None:
+            return True
+        return self.where.accepts_values(live.partition, live.unknown, table.partition_types)
 
     def ensure(self, needs: Needs) -> None:
         """Raise UsageError if the table lacks a column that a verb needs, or has only partition
@@ -280,8 +280,10 @@ class Selection:
         """Raise UsageError if the table has the values of a column with one of these names only as
         those of partitions."""
         table = self.table
-        for name in names if table is not None else ():
-            if table is not None and table.columns.path_of(name) in table.partition_columns:
+        if table is None:
+            return
+        for name in names:
+            if table.columns.path_of(name) in table.partition_columns:
                 message = (
                     f"{name} is a partition column: its values are in the table's "
                     "metadata, and no filter is needed"
@@ -296,23 +298,20 @@ class Selection:
         """
         from sbbf_tool.file.parquet_file import ParquetFile
         from sbbf_tool.file.table_file import TableFile
-        from sbbf_tool.parquet.columns import ensure_leaf, no_column, quote, unquote
 
         assert self.table is not None, "the selection is no table"
         columns = self.table.columns
-        remaining = {name for name in names if columns.path_of(name) is None}
+        remaining = [name for name in names if columns.path_of(name) is None]
+        if not remaining:
+            return
         paths = set(columns.table_paths)
-        for live in self.live_files()[:_MOST_FILES_TO_OPEN] if remaining else ():
+        for live in self.live_files()[:_MOST_FILES_TO_OPEN]:
             try:
                 with ParquetFile.open(TableFile(live.path, live.columns or columns), keys) as file:
-                    remaining -= {
-                        name for name in remaining if _has_column(file.footer.columns, name)
-                    }
-                    paths.update(
-                        ()
-                        if columns.table_paths
-                        else (column.short_path for column in file.footer.columns)
-                    )
+                    leaves = file.footer.columns
+                    remaining = [name for name in remaining if not _has_column(leaves, name)]
+                    if not columns.table_paths:
+                        paths.update(column.short_path for column in leaves)
             except UsageError:
                 raise
             except SbbfError:
@@ -320,15 +319,9 @@ class Selection:
                 continue
             if not remaining:
                 return
-        for name in names if paths else ():
-            if name in remaining:
-                with ErrorPlace(self.table.name):
-                    path = unquote(name)
-                    ensure_leaf(
-                        name,
-                        [quote(column) for column in sorted(paths) if column[: len(path)] == path],
-                    )
-                    raise no_column(name, [*map(quote, sorted(paths))], "table")
+        if paths:
+            with ErrorPlace(self.table.name):
+                raise _no_column_of_table(remaining[0], sorted(paths))
 
     def table_files(self) -> TableFiles:
         """Return what work on the table's files needs to know of each."""
@@ -347,28 +340,22 @@ class Selection:
             folder, _, base = live.path.rpartition("/")
             folder_of_copy = folder
             if self.run is not None and not live.unchangeable:
-                folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition(
-                    "/"
-                )[0]
+                copy = self.table.copy_path(live, copy_name(self.run, base))
+                folder_of_copy = copy.rpartition("/")[0]
             deletes = () if self.all_versions else live.deletes
-            if (
-                live.columns is not None
-                or live.partition
-                or live.unknown
-                or deletes
-                or not live.is_live
-                or folder_of_copy != folder
-            ):
-                special[live.path] = replace(
-                    usual,
-                    path=live.path,
-                    columns=live.columns or usual.columns,
-                    folder=None if folder_of_copy == folder else folder_of_copy,
-                    partition=live.partition,
-                    unknown=live.unknown,
-                    deletes=deletes,
-                    is_live=live.is_live,
-                )
+            has_facts = live.columns is not None or live.partition or live.unknown or deletes
+            if not has_facts and live.is_live and folder_of_copy == folder:
+                continue
+            special[live.path] = replace(
+                usual,
+                path=live.path,
+                columns=live.columns or usual.columns,
+                folder=None if folder_of_copy == folder else folder_of_copy,
+                partition=live.partition,
+                unknown=live.unknown,
+                deletes=deletes,
+                is_live=live.is_live,
+            )
         return TableFiles(usual, special)
 
 
@@ -385,6 +372,19 @@ def _comparable(path: str) -> str:
     from sbbf_tool.running.discover import path_of
 
     return path_of(path) if is_url(path) else os.path.normpath(path)
+
+
+def _no_column_of_table(name: str, paths: Sequence[Sequence[str]]) -> UsageError:
+    """Return the error for a name that is no column of a table with these leaves."""
+    from sbbf_tool.parquet.columns import ensure_leaf, no_column, quote, unquote
+
+    path = unquote(name)
+    leaves = [quote(leaf) for leaf in paths if leaf[: len(path)] == path]
+    try:
+        ensure_leaf(name, leaves)
+    except UsageError as error:
+        return error
+    return no_column(name, list(map(quote, paths)), "table")
 
 
 def _has_column(columns: Sequence[Column], name: str) -> bool:
