@@ -122,9 +122,9 @@ def test_the_units_of_systemd(tmp_path: Path) -> None:
     )[1:]
     units = dict(zip(parts[::2], parts[1::2], strict=True))
     assert set(units) == {"sbbf.service", "sbbf.timer"}
-    for name, text in units.items():
+    for name, shown in units.items():
         text = (
-            text.replace("/opt/sbbf/bin/sbbf", str(PROGRAM))
+            shown.replace("/opt/sbbf/bin/sbbf", str(PROGRAM))
             .replace("/var/lib/sbbf", str(state))
             .replace(" /lake ", f" {lake.folder} ")
         )

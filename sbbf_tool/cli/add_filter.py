@@ -76,7 +76,7 @@ _COLUMNS = (
     help="Of a table: let its writers add filters to new files. That sets properties of the table.",
 )
 @over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
-def command(
+def command(  # noqa: PLR0913  click passes an argument for each option
     files: ChangedFiles,
     columns: tuple[str, ...],
     use_advice: bool,

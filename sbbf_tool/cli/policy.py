@@ -219,12 +219,11 @@ class Baseline:
             return report
         self.covered += len(report.findings) - len(findings)
         failing = {finding.rule for finding in findings}
-        outcomes = []
-        for outcome in report.rules:
+        outcomes = list(report.rules)
+        for at, outcome in enumerate(report.rules):
             if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing:
                 reason = "the baseline covers its findings"
-                outcome = replace(outcome, outcome=IN_BASELINE, reason=reason)
-            outcomes.append(outcome)
+                outcomes[at] = replace(outcome, outcome=IN_BASELINE, reason=reason)
         least = SEVERITIES.index(report.fail_on)
         failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
         return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)

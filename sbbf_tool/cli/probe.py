@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     "--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed."
 )
 @over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
-def command(
+def command(  # noqa: PLR0913  click passes an argument for each option
     files: Files,
     column: str | None,
     named_values: tuple[str, ...],

@@ -269,9 +269,8 @@ def names_of(name: str) -> Iterator[str]:
         for _, pieces in _split(stream, end, _MOST_NAME_BYTES, f"{source}: name", block):
             if len(pieces) >= _BLOCK_BYTES - 1 and not any(pieces):
                 raise click.UsageError(f"{source}: {_BLOCK_BYTES:,} bytes have no name")
-            for piece in pieces:
-                if has_lines:
-                    piece = piece.removesuffix(b"\r")
+            for line in pieces:
+                piece = line.removesuffix(b"\r") if has_lines else line
                 if b"\0" in piece:
                     raise click.UsageError(
                         f"{source}: the first names end with line feeds, a later one with a NUL "

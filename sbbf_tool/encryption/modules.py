@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
@@ -128,7 +129,7 @@ class Key:
 def ensure_cryptography() -> None:
     """Ensure that the package cryptography is installed. Raises RefusedError."""
     try:
-        import cryptography  # noqa: F401
+        import_module("cryptography")
     except ImportError:
         raise RefusedError(
             "the file is encrypted, and the package cryptography is not installed",

@@ -220,7 +220,7 @@ def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
 Verify = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterVerification]
 
 
-def gather(
+def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
     file: ParquetFile,
     columns: Sequence[Column],
     reads: Reads,

@@ -112,7 +112,7 @@ def run(
     errors: Literal["return"],
     **options: Unpack[RunOptions],
 ) -> Rows[Changed]: ...
-def run(
+def run(  # noqa: PLR0913  one keyword for each option of a run
     verb: Verb[Any],
     paths: Paths,
     *,
@@ -315,7 +315,7 @@ class Rows(Generic[Report]):
             raise UsageError(f"no file has the column: {reason}")
 
 
-def advise(
+def advise(  # noqa: PLR0913  one keyword for each option of the command
     names: Readable | Iterable[Readable],
     *,
     where: str | None = None,

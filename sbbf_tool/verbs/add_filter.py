@@ -244,7 +244,7 @@ class AddFilter(ChangingVerb[AddReport]):
         )
 
 
-def add_filters(
+def add_filters(  # noqa: PLR0913  one keyword for each option of the command
     path: str | os.PathLike[str],
     columns: Iterable[str],
     *,

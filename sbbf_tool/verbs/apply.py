@@ -314,7 +314,7 @@ class Apply(ChangingVerb[ApplyReport]):
         )
 
 
-def apply(
+def apply(  # noqa: PLR0913  one keyword for each option of the command
     path: str | os.PathLike[str],
     policy: Policy,
     *,

@@ -546,22 +546,21 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
             str(keys),
             *options,
         ]
-        name, theirs = (
-            f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers",
-            python(semi_join, lake, keys),
-        )
-        figure = measure(
-            rounds, name, command(*probe), "DuckDB's semi-join", theirs, Target.of_the_peer(wanted)
-        )
+        what = f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers"
+        theirs = python(semi_join, lake, keys)
+        target = Target.of_the_peer(wanted)
+        figure = measure(rounds, what, command(*probe), "DuckDB's semi-join", theirs, target)
         yield figure._replace(note=cost_of(probe))
 
 
 _SEMI_JOIN = (
     "import duckdb, sys\n"
     "files, keys, kind = sys.argv[1:]\n"
-    "keys = f\"(select column0::{kind} from read_csv('{keys}', header = false, all_varchar = true))\"\n"
+    "csv = f\"read_csv('{keys}', header = false, all_varchar = true)\"\n"
+    "keys = f'(select column0::{kind} from {csv})'\n"
     "files = f\"read_parquet('{files}', filename = true)\"\n"
-    "duckdb.sql(f'select filename, count(*) from {files} where key in {keys} group by 1').fetchall()\n"
+    "rows = f'select filename, count(*) from {files} where key in {keys} group by 1'\n"
+    "duckdb.sql(rows).fetchall()\n"
 )
 
 

@@ -1,5 +1,5 @@
-"""Questions that show which bounds an engine compares: of each family of columns, files whose bounds
-exclude a value that they hold.
+"""Questions that show which bounds an engine compares: of each family of columns, files whose
+bounds exclude a value that they hold.
 
 An engine that returns no row for that value trusts these bounds. Nothing else in the files prunes.
 `python tests/engine_matrix/bounds.py ENGINE` prints the families for the table of engines.

@@ -231,11 +231,9 @@ class _Handler(BaseHTTPRequestHandler):
                 continue
             if name.lower() == "content-length":
                 has_length = True
-                value = (
-                    value
-                    if self.command == "HEAD"
-                    else str(len(data) if claimed is None else claimed)
-                )
+                if self.command != "HEAD":
+                    self.send_header(name, str(len(data) if claimed is None else claimed))
+                    continue
             self.send_header(name, value)
         if not has_length:
             self.send_header("Content-Length", str(len(data)))

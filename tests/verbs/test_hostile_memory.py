@@ -275,7 +275,8 @@ def test_too_little_memory_is_one_line(sound, tmp_path):
         "small, large = sys.argv[1:]\n"
         "assert run(['inspect', small]) == 0\n"
         "pages = int(open('/proc/self/statm').read().split()[0])\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (4 << 20),) * 2)\n"
+        "most = pages * resource.getpagesize() + (4 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (most, most))\n"
         "sys.exit(run(['inspect', large]))\n"
     )
     large = tmp_path / "large.parquet"

@@ -65,12 +65,12 @@ def _open(question: Expectation) -> Expectation:
 
 
 def make_sizes() -> Iterator[CorpusFile]:
-    for num_bytes, about in _SIZES.items():
+    for num_bytes, use in _SIZES.items():
         values = None
         if num_bytes < 64:
             values = [_INT64.stored(0)[:4], _INT64.stored(1)[:4]]
         name = f"sizes/{num_bytes}-bytes.parquet"
-        about = f"bitsets of {num_bytes:,} bytes: {about}"
+        about = f"bitsets of {num_bytes:,} bytes: {use}"
         yield make_file(name, about, FileMaker(_INT64, num_bytes, values))
 
 
@@ -230,7 +230,7 @@ def _make_equal(
 def make_booleans() -> Iterator[CorpusFile]:
     """Make filters of BOOLEAN columns, whose hash the format does not define: a plain boolean is
     one bit."""
-    for name, inserted, about in (
+    for name, inserted, content in (
         ("empty", [], "a filter with no bit although values are stored, as parquet-java writes it"),
         ("bytes", [b"\0", b"\1"], "a filter of the bytes 0 and 1, as arrow-rs writes it"),
     ):
@@ -241,5 +241,5 @@ def make_booleans() -> Iterator[CorpusFile]:
         for plain, text in ((b"\0", "false"), (b"\1", "true")):
             question = question_of(BOOLEAN, path, plain, stored=True, answer=CANNOT_SAY)
             questions.append(replace(question, value=text))
-        about = f"BOOLEAN: {about}; no reader may use it"
+        about = f"BOOLEAN: {content}; no reader may use it"
         yield CorpusFile(path, about, maker.build(), tuple(questions))

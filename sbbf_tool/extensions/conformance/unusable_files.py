@@ -97,7 +97,7 @@ def make_lengths() -> Iterator[CorpusFile]:
     """Make sound filters whose bloom_filter_length is wrong: numBytes of the header defines the
     bitset."""
     maker = FileMaker(_INT64)
-    for name, change, about in (
+    for name, change, content in (
         ("short", -BITSET_BYTES // 2, "half of the bitset"),
         ("long", 64, "64 bytes after the bitset"),
         ("bitset-only", -17, "the bitset without its header"),
@@ -107,7 +107,7 @@ def make_lengths() -> Iterator[CorpusFile]:
             for number, stored in maker.sound_filters().items()
         }
         about = (
-            f"bloom_filter_length counts {about}: readers go by the header, or do not "
+            f"bloom_filter_length counts {content}: readers go by the header, or do not "
             "use the filter"
         )
         yield make_file(f"lengths/{name}.parquet", about, replace(maker, filters=filters))

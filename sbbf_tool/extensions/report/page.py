@@ -244,7 +244,7 @@ _PAGE = b"<!doctype html>"
 """How every page begins, in lower case."""
 
 
-def write_page(
+def write_page(  # noqa: PLR0913  one keyword for each option of the command
     run: Callable[[Work[FileContents]], Iterable[Row[FileContents]]],
     names: tuple[str, ...],
     output: str | os.PathLike[str],

@@ -1,5 +1,5 @@
-"""An index answers as its lake does: exit code, lines and names, also without a listing, and also of
-files about which it knows nothing."""
+"""An index answers as its lake does: exit code, lines and names, also without a listing, and also
+of files about which it knows nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A page of an index states where it belongs: one of another index, of another segment or of another
-place is refused, although its length and its checksum are right."""
+"""A page of an index states where it belongs: one of another index, of another segment or of
+another place is refused, although its length and its checksum are right."""
 
 from __future__ import annotations
 

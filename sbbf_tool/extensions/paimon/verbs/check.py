@@ -48,7 +48,7 @@ class _IndexPolicy(Policy):
     rules = INDEX_RULES
 
 
-def check_paimon(
+def check_paimon(  # noqa: PLR0913  one keyword for each option of the command
     table: str | os.PathLike[str],
     *,
     select: str | Iterable[str] = (),
