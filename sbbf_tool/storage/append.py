@@ -306,7 +306,7 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
     is_placed = is_accepted = False
     try:
         try:
-            with temporary_file(tail.real, source.name) as (temporary, fd):
+            with temporary_file(tail.real, source.name, is_locked_here=True) as (temporary, fd):
                 write_all(fd, build_journal(tail.journal))
                 with suppress(OSError):
                     # The file's owner can then undo an append that another user began. Only root

@@ -33,12 +33,16 @@ from sbbf_tool.storage.system_calls import (
     CAN_CHANGE,
     FORBIDDEN,
     NO_FOLLOW,
+    READ,
     clone,
     close,
+    is_locked,
+    is_open_file,
     leads_to,
     lock,
     lock_exclusively,
     open_to_change,
+    read_at,
     reason_of,
     sync,
     sync_folder,
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
 TEMPORARY_SUFFIX = ".sbbf-tmp"
 OTHER_FOLDER = "write to another folder"
 PRIVATE = 0o600
+_BLOCK_BYTES = 1 << 20
 USUAL = 0o666
 """Mode of new files, before the umask applies."""
 _ACCESS_LIST = "system.posix_acl_access"
@@ -119,7 +124,13 @@ def replace(
         else:
             begun = None
             temporary, fd = stack.enter_context(
-                temporary_file(real, target, USUAL if local is None else PRIVATE, source.descriptor)
+                temporary_file(
+                    real,
+                    target,
+                    USUAL if local is None else PRIVATE,
+                    source.descriptor,
+                    is_locked_here=old is not None,
+                )
             )
         try:
             copy(source, fd, keep, start=0 if begun is None else begun.finish())
@@ -168,33 +179,116 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
             raise
         os.rename(temporary, real)
         return
+    # Held at once: what another writer put there must not be swept before it has its name back.
+    held = _hold(temporary)
     try:
-        given, received = os.fstat(fd), os.lstat(temporary)
-        is_old = old.is_file_of(received)
-    except OSError:
-        return  # as after a rename, which file systems make that ignore the flag, such as some by FUSE
-    if is_old:
+        received = _status_of(temporary, held)
+    except OSError as error:
+        if not _exchanges_names(real):
+            return  # as after a rename, which file systems make that ignore the flag, such as some by FUSE
+        raise _lost_error(old, error) from error
+    if old.is_file_of(received):
+        close(held)
         with suppress(OSError):
             os.unlink(temporary)
         return
+    _give_back(old, temporary, fd, real, held)
+
+
+def _give_back(old: LocalSource, temporary: str, fd: int, real: str, held: int) -> None:
+    """Give the file of another writer, open as `held`, its name back. Raises ChangedError, or
+    RefusedError if it had to get another name, and WriteError if it is lost."""
+    given, received = os.fstat(fd), _status_of(temporary, held)
     expected = None
     try:
         # What comes back is what was given, unless another writer was faster again.
         while expected is None or not os.path.samestat(received, expected):
             system_calls.exchange(temporary, real)
-            expected, given, received = given, received, os.lstat(temporary)
+            close(held)
+            held = _hold(temporary)
+            expected, given = given, received
+            received = _status_of(temporary, held)
     finally:
-        if not leads_to(temporary, fd):
-            kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
-            os.rename(temporary, kept)
-            reason = (
-                f"several other processes replaced the file at the same time; {kept} is "
-                "the file of one of them"
-            )
-            raise RefusedError(
-                reason, file=old.name, hint="compare both files, and run the command again"
-            )
+        try:
+            if not leads_to(temporary, fd):
+                kept = _keep(old, temporary, held)
+                reason = (
+                    f"several other processes replaced the file at the same time; {kept} is "
+                    "the file of one of them"
+                )
+                raise RefusedError(
+                    reason, file=old.name, hint="compare both files, and run the command again"
+                )
+        finally:
+            close(held)
     raise ChangedError.after_open(old.name)
+
+
+def _status_of(path: str, held: int) -> os.stat_result:
+    """Return the status of a file that is open as `held`, or, if it could not be opened, that of
+    its path."""
+    return os.lstat(path) if held < 0 else os.fstat(held)
+
+
+def _hold(path: str) -> int:
+    """Open and lock a file, so that no `sweep` removes it, and its bytes are there if another
+    program does; return its descriptor, or -1 if it is no regular file or cannot be opened."""
+    try:
+        fd = os.open(path, READ | NO_FOLLOW)
+    except OSError:
+        return -1
+    with suppress(OSError):
+        lock_exclusively(fd)
+    return fd
+
+
+def _keep(old: LocalSource, temporary: str, held: int) -> str:
+    """Give the file of another writer a name of its own, which `sweep` does not know; if the file
+    was removed meanwhile, write its bytes there. Returns the path; raises WriteError."""
+    kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
+    try:
+        os.rename(temporary, kept)
+        return kept
+    except FileNotFoundError as error:
+        if held < 0:
+            raise _lost_error(old, error) from error
+    fd = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE)
+    try:
+        offset = 0
+        while block := read_at(held, _BLOCK_BYTES, offset):
+            write_all(fd, block)
+            offset += len(block)
+        carry_over(kept, held, os.fstat(held), fd)
+        sync(fd)
+    finally:
+        close(fd)
+    return kept
+
+
+def _exchanges_names(path: str) -> bool:
+    """Return whether the file system exchanges names: some rename instead, and report success."""
+    first, second = temporary_path(path), temporary_path(path)
+    try:
+        for name in (first, second):
+            close(open_locked(name))
+        system_calls.exchange(first, second)
+        return os.path.lexists(first)
+    except OSError:
+        return True
+    finally:
+        for name in (first, second):
+            with suppress(OSError):
+                os.unlink(name)
+
+
+def _lost_error(old: LocalSource, error: OSError) -> WriteError:
+    """Return the error for a file of another writer that is gone since its name was exchanged."""
+    return WriteError(
+        "another process replaced the file at the same time, and what it wrote was removed before "
+        f"it had its name back ({reason_of(error)}): the file is the old one with this change",
+        file=old.name,
+        hint="let the other process write the file again",
+    )
 
 
 def give_new_name(temporary: str, target: str) -> None:
@@ -360,17 +454,23 @@ def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: 
 
 @contextmanager
 def temporary_file(
-    real: str, target: str, mode: int = PRIVATE, original: int | None = None
+    real: str,
+    target: str,
+    mode: int = PRIVATE,
+    original: int | None = None,
+    *,
+    is_locked_here: bool = False,
 ) -> Iterator[tuple[str, int]]:
     """Create a locked file beside the path `real`, which has no links; yield its path and
     descriptor. Remove it unless it was renamed.
 
     The file is empty, or a clone of the open file `original` where the system makes clones of
     files. The umask, or the folder's default access list, reduces `mode` as for any new file.
-    Temporary files of killed processes are removed first. Raises RefusedError about `target`
+    Temporary files of killed processes are removed first; `is_locked_here` is whether this process
+    has the lock on the target. Raises RefusedError about `target`
     without permission to create a file there, and WriteError if creating it fails.
     """
-    sweep(*os.path.split(real))
+    sweep(*os.path.split(real), is_locked_here=is_locked_here)
     path = temporary_path(real)
     # The file is removed however this block ends, even if creating it is interrupted.
     try:
@@ -447,11 +547,13 @@ def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[Non
         _listings.set(before)
 
 
-def sweep(folder: str, base: str | None = None) -> None:
+def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False) -> None:
     """Remove the temporary files that killed processes left in a folder, those of its file `base`
     or of all.
 
-    Files of living processes are locked and stay. In a shared folder, other users may give such a
+    Files of living processes are locked and stay, and so do all those of a target that another
+    process has locked: between two exchanges of names, one of them is the file of a third.
+    `is_locked_here` is whether this process has that lock. In a shared folder, other users may give such a
     name to anything, so links are not followed and FIFOs and devices are not opened.
     """
     listings = _listings.get() if base is not None else None
@@ -471,10 +573,26 @@ def sweep(folder: str, base: str | None = None) -> None:
                 fd = open_to_change(path)
                 try:
                     lock_exclusively(fd)
-                    if leads_to(path, fd):
+                    is_changing = not is_locked_here and _is_other_locked(
+                        os.path.join(folder, base or match[1][1:-1]), fd
+                    )
+                    if leads_to(path, fd) and not is_changing:
                         os.unlink(path)
                 finally:
                     close(fd)
+
+
+def _is_other_locked(path: str, fd: int) -> bool:
+    """Return whether another process has the lock on a file that is not the open one; False if
+    there is no such file."""
+    try:
+        other = os.open(path, READ | NO_FOLLOW)
+    except OSError:
+        return False
+    try:
+        return not is_open_file(os.fstat(other), fd) and is_locked(other)
+    finally:
+        close(other)
 
 
 def _stem(base: str) -> str:

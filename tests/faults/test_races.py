@@ -15,6 +15,7 @@ import pytest
 from faults.write_paths import FILE, Before, contents
 from sbbf_tool import verify
 from sbbf_tool.cli import run
+from sbbf_tool.storage import places
 
 ADDED_COLUMNS = ("user_id", "session")
 WAYS = pytest.mark.parametrize("options", [(), ("--append",)], ids=["copying", "appending"])
@@ -73,9 +74,10 @@ def test_two_that_add_to_one_file_again_and_again(befores, tmp_path, options):
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path):
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path, sweeps):
     """The names are exchanged a second after the last check, behind which the checksum of the old
-    bytes is removed."""
+    bytes is removed; a second command sweeps before the first one knows that they are."""
     before, folder, log = befores["add"], tmp_path / "it", tmp_path / "log"
     path, checksum = before.lay_out(folder) / FILE, folder / f".{FILE}.crc"
     checksum.write_bytes(b"crc")
@@ -86,7 +88,7 @@ def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path
         "-o",
         log,
         "-e",
-        "inject=renameat2:delay_enter=1s:when=1",
+        "inject=renameat2:delay_enter=1s:delay_exit=2s:when=1",
         sys.executable,
         "-m",
         "sbbf_tool",
@@ -100,6 +102,11 @@ def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path
             pytest.skip("strace may not trace here")
         (folder / "other").write_bytes(before.new)
         os.rename(folder / "other", path)
+        theirs = path.stat().st_ino
+        while sweeps and path.stat().st_ino == theirs and process.poll() is None:
+            time.sleep(0.01)
+        if sweeps:
+            places.sweep(str(path))
     # The command begins again with their file, which has the filter.
     assert process.returncode == 0
     assert log.read_text().count("RENAME_EXCHANGE") == 2

@@ -132,6 +132,88 @@ def test_a_file_is_kept_that_cannot_get_its_name_back(path, monkeypatch):
     assert path.with_name(kept).read_bytes() == b"first"
 
 
+def sweep_all(path: Path) -> Callable[[str], None]:
+    """Return what a second command does at its start."""
+    return lambda temporary: sweep(*os.path.split(path))
+
+
+def remove(temporary: str) -> None:
+    os.unlink(temporary)
+
+
+def act_around(
+    monkeypatch: pytest.MonkeyPatch,
+    before: Callable[[], object],
+    between: Callable[[str], object],
+    *,
+    after: int,
+) -> None:
+    """Let one program act before the first exchange of names, and one at once after the exchange
+    with this number; it gets the path that is exchanged with the file."""
+    exchange, calls = system_calls.exchange, []
+
+    def act(first: str, second: str) -> None:
+        calls.append(first)
+        if len(calls) == 1:
+            before()
+        exchange(first, second)
+        if len(calls) == after:
+            between(first)
+
+    monkeypatch.setattr(system_calls, "exchange", act)
+
+
+@each("base", ["of the file", "of the folder"])
+def test_what_another_writer_put_there_is_not_swept_before_it_has_its_name_back(
+    path, monkeypatch, base
+):
+    act_around(
+        monkeypatch,
+        put(path, b"theirs"),
+        sweep_all(path) if base == "of the file" else lambda temporary: sweep(str(path.parent)),
+        after=1,
+    )
+    with pytest.raises(ChangedError, match="the file changed"):
+        append(path)
+    assert path.read_bytes() == b"theirs"
+    assert names(path.parent) == ["a.parquet"]
+
+
+def test_a_file_that_is_removed_between_the_exchanges_is_reported_as_lost(path, monkeypatch):
+    act_around(monkeypatch, put(path, b"theirs"), remove, after=1)
+    with pytest.raises(WriteError, match="what it wrote was removed before it had its name back"):
+        append(path)
+    assert path.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet"]
+
+
+@each("then", ["removed", "swept"])
+def test_a_file_that_is_held_is_kept_between_the_exchanges(path, monkeypatch, then):
+    """The second program acts when the file is open, right before the names are exchanged back."""
+    exchange, calls = system_calls.exchange, []
+
+    def act(first: str, second: str) -> None:
+        calls.append(first)
+        if len(calls) == 1:
+            put(path, b"theirs")()
+        elif len(calls) == 2 and then == "removed":
+            os.unlink(first)
+        elif len(calls) == 2:
+            # Neither the target nor what has the temporary name is locked by another process.
+            put(path, b"second")()
+            sweep(*os.path.split(path))
+        exchange(first, second)
+
+    monkeypatch.setattr(system_calls, "exchange", act)
+    with pytest.raises(RefusedError, match="is the file of one of them"):
+        append(path)
+    (kept,) = (name for name in names(path.parent) if name != path.name)
+    assert {path.read_bytes(), path.with_name(kept).read_bytes()} == {
+        b"theirs",
+        NEW if then == "removed" else b"second",
+    }
+
+
 @each("code", system_calls.NO_EXCHANGE)
 def test_file_systems_that_exchange_no_names(path, monkeypatch, code):
     monkeypatch.setattr(system_calls, "exchange", failing(code))
