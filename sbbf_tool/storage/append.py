@@ -34,7 +34,13 @@ from typing import NamedTuple
 from sbbf_tool.display import quote_word
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.local import remove_stale_checksum, sync_name, temporary_file
+from sbbf_tool.storage.local import (
+    JOURNAL_SUFFIX,
+    MOST_JOURNAL_BYTES,
+    remove_stale_checksum,
+    sync_name,
+    temporary_file,
+)
 from sbbf_tool.storage.source import LocalSource, Piece, PlannedSource, Source
 from sbbf_tool.storage.system_calls import (
     FORBIDDEN,
@@ -62,7 +68,6 @@ _END_BYTES = 8
 it for one."""
 TAIL_BYTES = 64
 """Number of last bytes of a file that its journal stores."""
-_LARGEST = 4 << 10
 _SMALLEST_FILE = 12
 _MAGICS = (b"PAR1", b"PARE")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
@@ -393,7 +398,7 @@ class Journal(NamedTuple):
 def journal_of(path: str) -> str:
     """Return the path of a file's journal, whether or not it exists."""
     folder, base = os.path.split(os.path.realpath(path))
-    return os.path.join(folder, f".{base}.sbbf-journal")
+    return os.path.join(folder, f".{base}{JOURNAL_SUFFIX}")
 
 
 def read_journal(path: str, fd: int | None = None) -> Journal | None:
@@ -411,7 +416,7 @@ def read_journal(path: str, fd: int | None = None) -> Journal | None:
             if status.st_nlink == 0:
                 return None  # its append has ended in the meantime
             _ensure_ours(path, status, owner)
-            return parse_journal(read_at(journal_fd, _LARGEST, 0))
+            return parse_journal(read_at(journal_fd, MOST_JOURNAL_BYTES, 0))
         finally:
             close(journal_fd)
     except OSError as error:
@@ -471,8 +476,8 @@ def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
         ),
         (status.st_nlink == 1, f"it has {status.st_nlink} names (hard links)"),
         (
-            status.st_size <= _LARGEST,
-            f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}",
+            status.st_size <= MOST_JOURNAL_BYTES,
+            f"it has {status.st_size:,} bytes, but a journal has at most {MOST_JOURNAL_BYTES:,}",
         ),
     )
     for is_kept, rule in rules:

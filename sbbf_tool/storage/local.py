@@ -47,6 +47,7 @@ from sbbf_tool.storage.system_calls import (
     sync,
     sync_folder,
     unlock,
+    user_id,
     write_all,
 )
 from sbbf_tool.storage.threads import cleaning_up
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.source import Bytes
 
 TEMPORARY_SUFFIX = ".sbbf-tmp"
+JOURNAL_SUFFIX = ".sbbf-journal"
+MOST_JOURNAL_BYTES = 4 << 10
 OTHER_FOLDER = "write to another folder"
 PRIVATE = 0o600
 _BLOCK_BYTES = 1 << 20
@@ -549,7 +552,7 @@ def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[Non
 
 def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False) -> None:
     """Remove the temporary files that killed processes left in a folder, those of its file `base`
-    or of all.
+    or of all, and the journals of files that were deleted.
 
     Files of living processes are locked and stay, and so do all those of a target that another
     process has locked: between two exchanges of names, one of them is the file of a third.
@@ -561,11 +564,14 @@ def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False)
         names = []
         # Unlike `listdir`, this never has all names of a large folder in memory.
         with suppress(OSError), os.scandir(folder or ".") as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(TEMPORARY_SUFFIX)]
+            suffixes = TEMPORARY_SUFFIX, JOURNAL_SUFFIX
+            names = [entry.name for entry in entries if entry.name.endswith(suffixes)]
         if listings is not None:
             listings[folder] = names
     for name in names if CAN_CHANGE else ():
         match, path = re.fullmatch(_NAME, name), os.path.join(folder, name)
+        if name.startswith(".") and name.endswith(JOURNAL_SUFFIX):
+            _sweep_journal(path)
         if match is None or (base is not None and match[1] != _stem(base)):
             continue
         with suppress(OSError):
@@ -580,6 +586,23 @@ def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False)
                         os.unlink(path)
                 finally:
                     close(fd)
+
+
+def _sweep_journal(path: str) -> None:
+    """Remove the journal of an append if this user wrote it and its file does not exist any more:
+    there is nothing to undo."""
+    folder, name = os.path.split(path)
+    with suppress(OSError):
+        status = os.lstat(path)
+        is_ours = (
+            stat.S_ISREG(status.st_mode)
+            and status.st_uid == user_id()
+            and status.st_size <= MOST_JOURNAL_BYTES
+        )
+        if is_ours and not os.path.lexists(
+            os.path.join(folder, name[1:].removesuffix(JOURNAL_SUFFIX))
+        ):
+            os.unlink(path)
 
 
 def _is_other_locked(path: str, fd: int) -> bool:

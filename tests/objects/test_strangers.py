@@ -378,6 +378,24 @@ def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(
 
 
 @each("scheme", SCHEMES)
+@each("total", [1 << 50, 10])
+def test_a_range_of_an_object_of_another_length(handler, scheme, total, capfd, monkeypatch):
+    def state(self: _EndlessHandler) -> None:
+        start, end = self.requested_range()
+        self.send_response_only(206)
+        self.send_header("ETag", '"tag"')
+        self.send_header("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")
+        self.send_header("Content-Range", f"bytes {start}-{end - 1}/{total}")
+        self.send_header("Content-Length", str(end - start))
+        self.end_headers()
+        self.wfile.write(small()[start:end])
+
+    monkeypatch.setattr(handler, "do_GET", state)
+    forget_clients()
+    one_line(["inspect"], url_of(scheme, handler), capfd)
+
+
+@each("scheme", SCHEMES)
 def test_a_head_without_a_length(handler, scheme, capfd):
     handler.status, handler.headers_sent, handler.states_length = (
         416,

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage import places
 from sbbf_tool.storage.append import Journal, build_journal, parse_journal, recover
 from support.journals import STRANGER, entry_of, place
 from support.places import needs_root
+from support.tables import each
 
 pytestmark = pytest.mark.slow
 
@@ -99,3 +101,21 @@ def test_a_stranger_is_named_by_number(path):
     os.chown(path.with_name(f".{path.name}.sbbf-journal"), STRANGER, STRANGER)
     with pytest.raises(RefusedError, match=f"belongs to user {STRANGER}, cannot be trusted"):
         recover(str(path), accept)
+
+
+@each(
+    "name, is_removed",
+    [
+        (".gone.parquet.sbbf-journal", True),
+        (".a.parquet.sbbf-journal", False),
+        (".link.parquet.sbbf-journal", False),
+        ("gone.parquet.sbbf-journal", False),
+    ],
+)
+def test_the_journal_of_a_deleted_file_is_swept(tmp_path, name, is_removed):
+    (tmp_path / "a.parquet").write_bytes(OLD)
+    (tmp_path / "link.parquet").symlink_to("nowhere")
+    (tmp_path / name).write_bytes(build_journal(Journal(len(OLD), OLD[-64:], len(OLD) + 9, NEW)))
+    places.sweep(str(tmp_path / "a.parquet"))
+    assert (tmp_path / name).exists() != is_removed
+    (tmp_path / name).unlink(missing_ok=True)

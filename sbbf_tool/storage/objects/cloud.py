@@ -136,17 +136,24 @@ class CloudStore(ReadOnlyStore):
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:
             if self._service == "azure":
-                # Azure does not support ranges counted from the end.
-                meta = obstore.head(self._store, self._path(key))
-                window = max(0, meta["size"] - length), meta["size"]
-                return (
-                    self._get(key, {"range": window})
-                    if meta["size"]
-                    else (b"", self._version(meta))
-                )
+                return self._tail_by_length(key, length)
             return self._get(key, {"range": {"suffix": length}})
 
         return self._call(request)
+
+    def _tail_by_length(self, key: str, length: int) -> tuple[bytes, Version]:
+        """Read the last bytes of an object of Azure, which does not support ranges counted from the
+        end."""
+        meta = obstore.head(self._store, self._path(key))
+        version = self._version(meta)
+        if not version.size:
+            return b"", version
+        window = max(0, version.size - length), version.size
+        data, current = self._get(key, {"range": window})
+        # The range ends where another version goes on.
+        if current != version:
+            raise OtherVersionError
+        return data, version
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
