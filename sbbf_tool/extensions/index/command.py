@@ -84,18 +84,12 @@ def command(
                 "a new index needs --column and --output; to update one, give it as the only PATH"
             )
         target = begin_index(files.names, column, output, files.where, fpp, false_files)
-    elif (
-        column is not None
-        or output is not None
-        or fpp is not None
-        or false_files is not None
-        or files.where is not None
-    ):
-        raise click.UsageError(
-            "an index keeps its column, its files and its false-positive rate: give them to a "
-            "new one"
-        )
     else:
+        if any(kept is not None for kept in (column, output, fpp, false_files, files.where)):
+            raise click.UsageError(
+                "an index keeps its column, its files and its false-positive rate: give them to a "
+                "new one"
+            )
         target = IndexTarget(files.arguments[0])
 
     failed: list[Row[Any]] = []
@@ -122,36 +116,31 @@ def command(
 
 
 def _show(page: Page, report: IndexReport) -> None:
-    index, would = redact(report.index), "would be " if report.dry_run else ""
-    done = (
-        f"{format_count(report.files - report.failed_files, 'file')} {would}indexed by "
-        f"{report.column}; {report.new_files:,} new"
-    )
-    gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
-    read = (
-        f"{page.bytes(report.filter_bytes)} of filters and "
-        f"{page.bytes(report.data_bytes)} of data {would}read"
-    )
-    page.say(f"{index}: {done}{gone}; {read}")
+    _show_files(page, report)
     if report.files_without_filter:
-        page.say(
-            f"{format_count(report.files_without_filter, 'file')} may hold any value, and each "
-            "query opens them:"
-        )
+        files = format_count(report.files_without_filter, "file")
+        page.say(f"{files} may hold any value, and each query opens them:")
         page.say_all(f"  {reason}" for reason in report.reasons)
+    size = page.bytes(report.index_bytes)
     if report.dry_run:
-        page.say(f"the index would have about {page.bytes(report.index_bytes)}")
+        page.say(f"the index would have about {size}")
         return
-    counts = (
-        (report.units, "unit", "units"),
-        (report.classes, "class", "classes"),
-        (report.segments, "segment", "segments"),
-    )
+    units = format_count(report.units, "unit")
+    classes = format_count(report.classes, "class", "classes")
+    segments = format_count(report.segments, "segment")
+    page.say(f"the index has {size}: {units}, {classes}, {segments}")
+    false_files = format_number(report.false_files)
+    page.say(f"a value that is in no file leaves {false_files} files to open on average")
+
+
+def _show_files(page: Page, report: IndexReport) -> None:
+    index = redact(report.index)
+    files = format_count(report.files - report.failed_files, "file")
+    would = "would be " if report.dry_run else ""
+    gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
+    filter_bytes = page.bytes(report.filter_bytes)
+    data_bytes = page.bytes(report.data_bytes)
     page.say(
-        f"the index has {page.bytes(report.index_bytes)}: "
-        f"{', '.join(format_count(*each) for each in counts)}"
-    )
-    page.say(
-        f"a value that is in no file leaves {format_number(report.false_files)} files to open on "
-        "average"
+        f"{index}: {files} {would}indexed by {report.column}; {report.new_files:,} new{gone}; "
+        f"{filter_bytes} of filters and {data_bytes} of data {would}read"
     )

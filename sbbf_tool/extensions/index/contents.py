@@ -29,7 +29,8 @@ from sbbf_tool.storage import places
 
 SUFFIX = ".sbbfx"
 CURRENT = "current.json"
-FORMAT, VERSION = "sbbf-index", 2
+FORMAT = "sbbf-index"
+VERSION = 2
 _NAME = re.compile("_segment-[0-9a-f]{16}")
 _FILE = re.compile(rf"{_NAME.pattern}(?:{re.escape(UNITS)}|{re.escape(BLOCKS)})")
 _MOST_BYTES = 256 << 20
@@ -62,15 +63,17 @@ class SegmentEntry(Frozen):
             packed = zlib.decompressobj().decompress(b64decode(self.dead), most)
         except (TypeError, ValueError, zlib.error):
             raise damaged("it does not state which units are dead", self.name) from None
-        return bytes(map(int, reversed(f"{int.from_bytes(packed, 'little'):0{self.units}b}")))[
-            : self.units
-        ]
+        number = int.from_bytes(packed, "little")
+        digits = f"{number:0{self.units}b}"
+        return bytes(map(int, reversed(digits)))[: self.units]
 
     def with_dead(self, dead: bytes) -> SegmentEntry:
         """Return the same segment with these dead units, a byte for each unit."""
-        text = "".join("1" if each else "0" for each in reversed(dead))
-        packed = int(text or "0", 2).to_bytes(self.units // 8 + 1, "little")
-        return replace(self, dead=b64encode(zlib.compress(packed)).decode() if any(dead) else "")
+        if not any(dead):
+            return replace(self, dead="")
+        digits = "".join("1" if flag else "0" for flag in reversed(dead))
+        packed = int(digits, 2).to_bytes(self.units // 8 + 1, "little")
+        return replace(self, dead=b64encode(zlib.compress(packed)).decode())
 
     def open(self, folder: str) -> OpenSegment:
         return OpenSegment(
@@ -84,15 +87,15 @@ class SegmentEntry(Frozen):
             self.units_bytes,
             self.blocks_bytes,
             self.files,
-            self.units - sum(each.units for each in self.classes),
+            self.units - sum(group.units for group in self.classes),
         ]
-        for each in self.classes:
+        for group in self.classes:
             numbers += [
-                each.blocks - 1,
-                each.units - 1,
-                each.offset,
-                each.first,
-                self.units - each.first - each.units,
+                group.blocks - 1,
+                group.units - 1,
+                group.offset,
+                group.first,
+                self.units - group.first - group.units,
             ]
         if any(number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
             raise ValueError("a segment is not described as an index describes it")
@@ -111,13 +114,22 @@ class Contents(Frozen):
     table_version: str | None = None
     """Version of the table that was indexed."""
     meaning: str | None = None
-    """What the table means by the name of the column; see `lake_index.meaning_of`."""
+    """What the table means by the name of the column; see `identity.meaning_of`."""
     names: tuple[str, ...] = ()
     """The names of the lake as they were given, by which files are printed where they mean the
     same."""
     retired: tuple[str, ...] = ()
     """Files of former segments, which readers may still have open."""
     segments: tuple[SegmentEntry, ...] = field(default=())
+
+    def ensure_valid(self) -> None:
+        """Raise ValueError for contents that no index has."""
+        rates = [self.fpp or 0.0]
+        for entry in self.segments:
+            entry.ensure_valid()
+            rates.append(entry.false_files)
+        if not self.lake or not all(0 <= rate < float("inf") for rate in rates):
+            raise ValueError("there is no name of a lake, or a rate is no number")
 
 
 class IndexReport(Tabular):
@@ -162,19 +174,16 @@ def parse(data: bytes, name: str) -> Contents:
         document = json.loads(data)
         index = document["index"]
         if document["format"] != FORMAT or document["version"] != VERSION:
+            version = document["version"]
             raise UnreadableError(
-                f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}",
+                f"this release reads version {VERSION} of {FORMAT}, and not {version!r}",
                 file=name,
                 hint=rebuild_hint(name),
             )
         if document["checksum"] != _checksum(index):
             raise ValueError("the checksum is that of another content")
         contents = from_plain(Contents, index)
-        for each in contents.segments:
-            each.ensure_valid()
-        rates = [contents.fpp or 0.0, *(each.false_files for each in contents.segments)]
-        if not contents.lake or not all(0 <= rate < float("inf") for rate in rates):
-            raise ValueError("there is no name of a lake, or a rate is no number")
+        contents.ensure_valid()
         return contents
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise damaged(f"{type(error).__name__}: {error}", name) from None
@@ -183,13 +192,18 @@ def parse(data: bytes, name: str) -> Contents:
 def build(contents: Contents) -> bytes:
     """Build the bytes of `current.json`."""
     index = json.loads(json.dumps(asdict(contents)))
-    return json.dumps(
-        {"format": FORMAT, "version": VERSION, "checksum": _checksum(index), "index": index}
-    ).encode()
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "checksum": _checksum(index),
+        "index": index,
+    }
+    return json.dumps(document).encode()
 
 
 def _checksum(index: Any) -> str:
-    return f"{zlib.crc32(json.dumps(index, sort_keys=True).encode()):08x}"
+    data = json.dumps(index, sort_keys=True).encode()
+    return f"{zlib.crc32(data):08x}"
 
 
 def read(folder: str) -> Contents:
@@ -214,4 +228,7 @@ def is_file_name(name: str) -> bool:
 
 def names_of(segments: Sequence[SegmentEntry]) -> set[str]:
     """Return the names of the files of these segments."""
-    return {each.name + end for each in segments for end in (UNITS, BLOCKS)}
+    names = set[str]()
+    for entry in segments:
+        names |= {entry.name + UNITS, entry.name + BLOCKS}
+    return names

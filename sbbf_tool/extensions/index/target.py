@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from sbbf_tool.display import redact
@@ -39,33 +40,39 @@ class IndexTarget:
                 file=folder,
                 hint="write it to a folder, and copy that to the store",
             )
-        self.name, self.folder = folder, places.absolute(folder).rstrip("/")
+        self.name = folder
+        self.folder = places.absolute(folder).rstrip("/")
         self.current = os.path.join(self.folder, CURRENT)
         self.is_new = new is not None
-        if new is not None:
-            if not self.folder.endswith(contents.SUFFIX):
-                raise UsageError(f"the name of an index ends with {contents.SUFFIX}", file=folder)
-            for name in new.lake:
-                if redact(name) != name:
-                    reason = (
-                        "an index keeps the URL, and others could read its password or signature"
-                    )
-                    raise RefusedError(
-                        reason, file=name, hint="give credentials as variables of the environment"
-                    )
-                if not places.is_url(name) and f"{self.folder}/".startswith(
-                    f"{os.path.realpath(name).rstrip('/')}/"
-                ):
-                    raise UsageError(
-                        f"the index would be among the files of {name}",
-                        file=folder,
-                        hint="name another folder",
-                    )
+        if new is None:
+            self.before = contents.read(self.folder)
+        else:
+            self._ensure_apart_from(new.lake)
             self._ensure_new()
             ensure_own_link(self.folder)
-        self.before = contents.read(self.folder) if new is None else new
+            self.before = new
         self._stack = ExitStack()
         self._is_begun = self._is_locked = False
+
+    def _ensure_apart_from(self, lake: Sequence[str]) -> None:
+        """Raise SbbfError if a new index of these paths cannot be in this folder."""
+        if not self.folder.endswith(contents.SUFFIX):
+            raise UsageError(f"the name of an index ends with {contents.SUFFIX}", file=self.name)
+        for name in lake:
+            if redact(name) != name:
+                raise RefusedError(
+                    "an index keeps the URL, and others could read its password or signature",
+                    file=name,
+                    hint="give credentials as variables of the environment",
+                )
+            if not places.is_url(name):
+                folder = os.path.realpath(name).rstrip("/")
+                if f"{self.folder}/".startswith(f"{folder}/"):
+                    raise UsageError(
+                        f"the index would be among the files of {name}",
+                        file=self.name,
+                        hint="name another folder",
+                    )
 
     def __enter__(self) -> IndexTarget:
         return self
@@ -88,9 +95,9 @@ class IndexTarget:
                 self._fd = open_to_change(self.current)
                 self._lock(self._fd, "updating")
         except OSError as error:
-            what = f"cannot be {'created' if self.is_new else 'changed'}"
+            work = "created" if self.is_new else "changed"
             raise RefusedError(
-                f"the index {what}: {error.strerror or error}", file=self.folder
+                f"the index cannot be {work}: {error.strerror or error}", file=self.folder
             ) from error
         if self.is_new:
             self._ensure_new()
@@ -114,19 +121,17 @@ class IndexTarget:
             self._ensure_own()
         former = contents.names_of(self.before.segments) - contents.names_of(after.segments)
         for name in former:
+            # The hour for readers that have it open begins now.
             with suppress(OSError):
-                os.utime(
-                    os.path.join(self.folder, name), follow_symlinks=False
-                )  # the hour for readers that have it open begins now
-        retired = sorted(
-            name
-            for name in {*self.before.retired, *former}
-            if os.path.lexists(os.path.join(self.folder, name))
-        )
+                os.utime(os.path.join(self.folder, name), follow_symlinks=False)
+        retired = filter(self._has_file, sorted({*self.before.retired, *former}))
         after = replace(after, retired=tuple(retired))
         with write_whole(self.current, overwrite=not self.is_new) as stream:
             stream.write(contents.build(after))
         self._remove_unnamed(after)
+
+    def _has_file(self, name: str) -> bool:
+        return os.path.lexists(os.path.join(self.folder, name))
 
     def _remove_unnamed(self, stated: Contents) -> None:
         """Remove the files that are in no segment: those of killed processes, and former segments

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.editing.build import HashMemory, build_filter, ensure_buildable, first_bytes
 from sbbf_tool.errors import (
     AuthenticationError,
     NoColumnError,
@@ -22,7 +25,9 @@ from sbbf_tool.errors import (
     UnreadableError,
     UsageError,
 )
-from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
+from sbbf_tool.extensions.index.segment import describe_type
+from sbbf_tool.extensions.index.segment_pages import WHOLE_FILE
+from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.partitions import partition_values
@@ -36,7 +41,6 @@ from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.file.parquet_file import ParquetFile
 
 _MOST_BOUND_BYTES = 64
@@ -93,44 +97,36 @@ class IndexUnits(ReadingVerb[FileUnits]):
         return Needs(data=True, columns=(self.column,))
 
     def on(self, file: ParquetFile) -> FileUnits:
-        rows = sum(
-            file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups)
-        )
         named_columns = file.name_columns((self.column,))
         try:
             column = find_column(file.footer.columns, self.column)
             numbers = _numbers_with_values(file, column)
             _ensure_usable(file, column)
             file.expect_filters([column], whole=True, row_groups=numbers)
-            return replace(
-                _Units(self, file, column, numbers).build(rows), named_columns=named_columns
-            )
+            report = _Units(self, file, column, numbers).build()
         except AuthenticationError:
             raise
+        except NoColumnError as error:
+            report = self._report_missing(file, error)
         except SbbfError as error:
-            is_missing, tables = (
-                isinstance(error, NoColumnError),
-                (file.run.reuse or Reuse()).tables,
-            )
-            missing = (
-                find_missing(file, file.run.path, self.column, strict=False, tables=tables)
-                if is_missing
-                else None
-            )
-            is_null = missing is not None and missing.is_certain and missing.partition_value is None
-            units = (
-                (FileUnit(WHOLE_FILE, rows, None, None, bytes(sizing.MIN_BYTES), 0.0),)
-                if is_null
-                else ()
-            )
-            return FileUnits(
-                file.name,
-                "{}",
-                rows,
-                units,
-                None if units else error.message,
-                named_columns=named_columns,
-            )
+            report = FileUnits(file.name, "{}", _rows_of(file), reason=error.message)
+        return replace(report, named_columns=named_columns)
+
+    def _report_missing(self, file: ParquetFile, error: NoColumnError) -> FileUnits:
+        """Return a unit with an empty filter for a file in which the column is certainly null, and
+        none for others without the column."""
+        reuse = file.run.reuse or Reuse()
+        missing = find_missing(file, file.run.path, self.column, strict=False, tables=reuse.tables)
+        rows = _rows_of(file)
+        if missing is None or not missing.is_certain or missing.partition_value is not None:
+            return FileUnits(file.name, "{}", rows, reason=error.message)
+        unit = FileUnit(WHOLE_FILE, rows, None, None, bytes(sizing.MIN_BYTES), 0.0)
+        return FileUnits(file.name, "{}", rows, (unit,))
+
+
+def _rows_of(file: ParquetFile) -> int:
+    footer = file.footer
+    return sum(footer.num_rows(number) or 0 for number in range(footer.num_row_groups))
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
@@ -158,12 +154,10 @@ def _ensure_usable(file: ParquetFile, column: Column) -> None:
         )
     if reason := column.doubt or equals.uncertainty(file.footer, column):
         raise UnreadableError(reason)
-    if column.variant or column.is_null_typed or column.physical == "BOOLEAN":
-        raise UnreadableError(
-            f"no filter excludes values of a column of type {column.type_name}"
-            if not column.variant
-            else "VARIANT"
-        )
+    if column.variant:
+        raise UnreadableError("VARIANT")
+    if column.is_null_typed or column.physical == "BOOLEAN":
+        raise UnreadableError(f"no filter excludes values of a column of type {column.type_name}")
 
 
 class _Units:
@@ -172,42 +166,48 @@ class _Units:
     def __init__(
         self, verb: IndexUnits, file: ParquetFile, column: Column, numbers: list[int]
     ) -> None:
-        self._verb, self._file, self._column, self._numbers = verb, file, column, numbers
+        self._verb = verb
+        self._file = file
+        self._column = column
+        self._numbers = numbers
         # The FPP of a file is at most the sum of those of its units.
         self._fpp = None if verb.fpp is None else verb.fpp / max(1, len(numbers))
-        self._filter_bytes = self._data_bytes = 0
+        self._filter_bytes = 0
+        self._data_bytes = 0
         self._planned_bytes = 0
 
-    def build(self, rows: int) -> FileUnits:
-        filters = [self._stored(number) or self._new(number) for number in self._numbers]
-        found = [bloom for bloom in filters if bloom is not None]
-        index_bytes, units = (
-            self._planned_bytes + sum(bloom.num_bytes for bloom in found),
-            tuple[FileUnit, ...](),
-        )
-        if not self._verb.dry_run:
-            united = _unite(found, self._verb.fpp) if found else BloomFilter.empty(sizing.MIN_BYTES)
-            if united is not None:
-                units = (self._unit(WHOLE_FILE, self._numbers, united),)
-            else:
-                units = tuple(
-                    self._unit(number, [number], bloom)
-                    for number, bloom in zip(self._numbers, found, strict=True)
-                )
+    def build(self) -> FileUnits:
+        filters: list[BloomFilter] = []
+        for number in self._numbers:
+            bloom = self._stored(number) or self._new(number)
+            if bloom is not None:
+                filters.append(bloom)
+        units: tuple[FileUnit, ...] = ()
+        if self._verb.dry_run:
+            index_bytes = self._planned_bytes + sum(bloom.num_bytes for bloom in filters)
+        else:
+            units = tuple(self._list_units(filters))
             index_bytes = sum(len(unit.bitset) for unit in units)
         if sum(unit.fpp for unit in units) > sizing.SATURATED_FPP:
             raise UnreadableError("its filters exclude fewer than half of the values")
-        kind = json.dumps(describe_type(self._column), sort_keys=True)
         return FileUnits(
             self._file.name,
-            kind,
-            rows,
+            json.dumps(describe_type(self._column), sort_keys=True),
+            _rows_of(self._file),
             units,
-            None,
-            self._filter_bytes,
-            self._data_bytes,
-            index_bytes,
+            filter_bytes=self._filter_bytes,
+            data_bytes=self._data_bytes,
+            index_bytes=index_bytes,
         )
+
+    def _list_units(self, filters: list[BloomFilter]) -> Iterator[FileUnit]:
+        """Yield one unit for all row groups if their filters can be united, else one for each."""
+        united = _unite(filters, self._verb.fpp)
+        if united is not None:
+            yield self._unit(WHOLE_FILE, self._numbers, united)
+            return
+        for number, bloom in zip(self._numbers, filters, strict=True):
+            yield self._unit(number, [number], bloom)
 
     def _stored(self, number: int) -> BloomFilter | None:
         """Return the filter of a row group as it lies in the file; None if a query would not trust
@@ -228,18 +228,20 @@ class _Units:
         if not any(bitset) or bloom.num_blocks & (bloom.num_blocks - 1):
             return None
         if self._fpp is None:
-            return bloom if bloom.fpp <= sizing.SATURATED_FPP / len(self._numbers) else None
-        return bloom.fold_to_fpp(self._fpp) if bloom.fpp <= FPP_TOLERANCE * self._fpp else None
+            is_strong = bloom.fpp <= sizing.SATURATED_FPP / len(self._numbers)
+            return bloom if is_strong else None
+        if bloom.fpp > FPP_TOLERANCE * self._fpp:
+            return None
+        return bloom.fold_to_fpp(self._fpp)
 
     def _new(self, number: int) -> BloomFilter | None:
         """Build the filter of a row group from its data, and query it for every value; return None
         in a dry run."""
-        from sbbf_tool.editing.build import HashMemory, build_filter, ensure_buildable, first_bytes
-        from sbbf_tool.file.cross_check import CrossChecks
-
-        file, key = self._file, (number, self._column.index)
+        file = self._file
+        key = (number, self._column.index)
         ensure_buildable(file, number, self._column)
-        target = Sizing(DEFAULT_FPP / len(self._numbers) if self._fpp is None else self._fpp)
+        fpp = DEFAULT_FPP / len(self._numbers) if self._fpp is None else self._fpp
+        target = Sizing(fpp)
         if self._verb.dry_run:
             self._data_bytes += file.footer.chunk_meta(*key).bytes
             self._planned_bytes += first_bytes(file, key, target)
@@ -255,26 +257,29 @@ class _Units:
 
     def _bounds(self, numbers: list[int]) -> tuple[bytes, bytes] | None:
         """Return the bounds of these row groups; None if they are unknown for one of them."""
-        footer, column, pairs = self._file.footer, self._column, list[tuple[bytes, bytes]]()
+        footer = self._file.footer
+        lows: list[bytes] = []
+        highs: list[bytes] = []
         for number in numbers:
-            stated = (
-                stated_bounds(footer, number, column)
-                if bounds(footer, number, column) is not None
-                else None
-            )
+            if bounds(footer, number, self._column) is None:
+                return None
+            stated = stated_bounds(footer, number, self._column)
             if stated is None or max(map(len, stated)) > _MOST_BOUND_BYTES:
                 return None
-            pairs.append(stated)
-        if not pairs:
+            low, high = stated
+            lows.append(low)
+            highs.append(high)
+        if not numbers:
             return None
-        return min((low for low, _ in pairs), key=lambda plain: key_of(column, plain)), max(
-            (high for _, high in pairs), key=lambda plain: key_of(column, plain)
-        )
+        key = partial(key_of, self._column)
+        return min(lows, key=key), max(highs, key=key)
 
 
 def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
     """Return one filter for all row groups, if it excludes as much as they do; without `fpp`, as
     much as all of them together."""
+    if not filters:
+        return BloomFilter.empty(sizing.MIN_BYTES)
     limit = sum(bloom.fpp for bloom in filters) if fpp is None else fpp
     least = min(bloom.num_bytes for bloom in filters)
     united = filters[0].fold_to_bytes(least)
@@ -285,4 +290,6 @@ def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
             return None
         if united.fpp > limit:
             return None
-    return united if fpp is None else united.fold_to_fpp(fpp)
+    if fpp is None:
+        return united
+    return united.fold_to_fpp(fpp)

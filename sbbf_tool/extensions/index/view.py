@@ -8,15 +8,17 @@ Each path is an index, and the option `where` is a condition on its column, such
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from itertools import chain
 
+import pyarrow as pa
+
+from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.index.lake_index import prune_index
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.reports.plain import to_plain
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def make_view(options: Options) -> IndexedFiles:
@@ -29,22 +31,16 @@ class IndexedFiles(Frozen, RowView):
     """View with one row per file that may hold one of the values."""
 
     def fields(self) -> list[pa.Field]:
-        import pyarrow as pa
-
         return [pa.field("file", pa.string())]
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        from sbbf_tool.advice.queries import parse_query
-        from sbbf_tool.extensions.index.lake_index import prune_index
-
         if where is None:
             raise UsageError(
                 "an index needs the option 'where', a condition such as user_id IN (42, 43)"
             )
         values = dict(parse_query(where).conditions)
-        return (ListedFile(path) for name in names for path in prune_index(name, values))
+        paths = chain.from_iterable(prune_index(name, values) for name in names)
+        return map(ListedFile, paths)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.reports.plain import to_plain
-
         yield {"file": to_plain(path), STATUS: OK}

@@ -32,8 +32,7 @@ from sbbf_tool import Edit, probe, prune, run
 from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, RefusedError, UsageError
-from sbbf_tool.extensions.index import build as build_module
-from sbbf_tool.extensions.index import contents, lake_index, segment
+from sbbf_tool.extensions.index import contents, hits, new_segment, segment
 from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
 from sbbf_tool.extensions.index.lake_index import LakeIndex, fingerprint_of, identify, prune_index
@@ -243,7 +242,7 @@ def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
         *(LakeIndex(str(index)).find_excluded([value]) for value in values)
     )
     assert many == one_by_one
-    monkeypatch.setattr(lake_index, "_FEW", 0)
+    monkeypatch.setattr(hits, "_FEW", 0)
     assert [prune_index(index, {"v": [value]}) for value in values] == few
     assert LakeIndex(str(index)).find_excluded(values) == many
 
@@ -556,7 +555,7 @@ def test_stated_units_take_no_memory(units, tmp_path, index, capsys):
         assert f"and not {units:,}; remove the folder" in capsys.readouterr().err
 
 
-@each("limit, message", [("_UNITS_PER_ROW_GROUP", "units"), ("_MOST_VALUE", "a page is too large")])
+@each("limit, message", [("UNITS_PER_ROW_GROUP", "units"), ("_MOST_VALUE", "a page is too large")])
 def test_row_groups_and_pages_have_a_largest_size(
     limit, message, tmp_path, index, monkeypatch, capsys
 ):
@@ -622,7 +621,7 @@ def test_a_segment_of_many_units(tmp_path):
     random = np.random.default_rng(2)
     column = {"physical": "INT64", "length": 0, "logical": None, "reading": AS_STORED._asdict()}
     values = random.permutation(1 << 18)[:150_000]
-    collected, stored = build_module._Collected(str(tmp_path)), {}
+    collected, stored = new_segment.Collected(str(tmp_path)), {}
     for number in range(75_000):
         bloom = BloomFilter.empty(64 if number % 15 else 128)
         own = values[2 * number : 2 * number + 2]
@@ -638,7 +637,7 @@ def test_a_segment_of_many_units(tmp_path):
             FileUnits(path, json.dumps(column, sort_keys=True), 2, (unit,)),
         )
         stored[path] = set(own.tolist())
-    entry = build_module._write_segment(
+    entry = new_segment.write_segment(
         str(tmp_path), collected.classes(), collected.files, collected.false_files
     )
     asked = [*values[:100:9].tolist(), *values[-40::7].tolist(), -1]
@@ -664,7 +663,7 @@ def test_a_segment_of_many_units(tmp_path):
     dead = bytes(unit % 3 == 0 for unit in range(entry.units))
     live = found(entry.with_dead(dead), *asked)
     assert found(entry.with_dead(dead), *many) < found(entry, *many)
-    merged = build_module._merge(str(index), [entry.with_dead(dead)])
+    merged = new_segment.merge_segments(str(index), [entry.with_dead(dead)])
     assert (merged.units, merged.dead) == (50_000, "")
     assert found(merged, *asked) == live
     assert {kind.blocks: kind.units for kind in merged.classes}.keys() == {2, 4}
