@@ -79,17 +79,10 @@ def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) 
 
 def _show_report(page: Page, report: AbandonedReport) -> None:
     page.table(_COLUMNS, [(int(copy.age_seconds / 3600), copy.path) for copy in report.copies])
-    done = (
-        "deleted"
-        if report.deleted
-        else "abandoned; --in-place deletes them"
-        if report.copies
-        else "abandoned"
-    )
-    younger = (
-        f"; {report.younger:,} younger: a run may be at work on them" if report.younger else ""
-    )
-    page.say(
-        f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} "
-        f"{done}{younger}"
-    )
+    outcome = "deleted" if report.deleted else "abandoned"
+    if report.copies and not report.deleted:
+        outcome += "; --in-place deletes them"
+    if report.younger:
+        outcome += f"; {report.younger:,} younger: a run may be at work on them"
+    copies = format_count(len(report.copies), "copy", "copies")
+    page.say(f"{redact(report.table)}: {copies} {outcome}")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.table import Commit, LiveFile
 
 _SAMPLE_FILES = 8
 """Number of files from whose footers the bytes of new filters are estimated, as if every value were
@@ -49,48 +50,52 @@ class TableCommand(TableRun):
     ) -> None:
         """Print what the change costs, before it starts, to standard error; `spec` and `rebuild`
         are those of new filters."""
-        table, files = (
-            self.table,
-            [live for live in selection.live_files() if not live.unchangeable],
-        )
+        table = self.table
+        files = [live for live in selection.live_files() if not live.unchangeable]
         total = sum(live.bytes or 0 for live in files)
         sample = files[:: max(1, len(files) // _SAMPLE_FILES)][:_SAMPLE_FILES]
         filter_bytes = None
         if spec is not None:
-            table_files = selection.table_files()
-            sizes = [
-                (
-                    live.bytes or 0,
-                    _filter_bytes(table_files.file(live.path), spec, self.edit.keys, rebuild),
-                )
-                for live in sample
-            ]
-            known = [(size, estimate) for size, estimate in sizes if estimate is not None and size]
-            filter_bytes = (
-                int(total * sum(estimate for _, estimate in known) / sum(size for size, _ in known))
-                if known
-                else None
-            )
+            filter_bytes = self._estimate(selection, sample, total, spec, rebuild)
         parts = [f"{format_count(len(files), 'file')}, {format_size(total)}"]
         if filter_bytes:
             parts.append(f"filters of up to about {format_size(filter_bytes)}")
-        if filter_bytes == 0:
-            are_all = len(sample) == len(files)
-            parts.append(
-                "nothing to do"
-                if are_all
-                else f"nothing to do in the first {len(sample)} of them that were read"
-            )
-        elif files and places.shares_blocks(files[0].path):
-            parts.append("copies share the blocks of the old files")
+        if filter_bytes != 0:
+            if files and places.shares_blocks(files[0].path):
+                parts.append("copies share the blocks of the old files")
+            else:
+                parts.append(
+                    f"copies take at most as much again, and at most {format_size(total)} of old "
+                    f"files stay {_until(table.format)}"
+                )
+        elif len(sample) == len(files):
+            parts.append("nothing to do")
         else:
-            parts.append(
-                f"copies take at most as much again, and at most {format_size(total)} of old "
-                f"files stay {_until(table.format)}"
-            )
+            parts.append(f"nothing to do in the first {len(sample)} of them that were read")
         render.note(
             f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}"
         )
+
+    def _estimate(
+        self,
+        selection: Selection,
+        sample: Sequence[LiveFile],
+        total: int,
+        spec: FilterSpec,
+        rebuild: Rebuild | None,
+    ) -> int | None:
+        """Return the bytes of the new filters of files with `total` bytes, of which these are a
+        sample; None if they are known for none of the sample."""
+        table_files = selection.table_files()
+        data_bytes = 0
+        filter_bytes = 0
+        for live in sample:
+            path = table_files.file(live.path)
+            estimate = _filter_bytes(path, spec, self.edit.keys, rebuild)
+            if estimate is not None and live.bytes:
+                data_bytes += live.bytes
+                filter_bytes += estimate
+        return int(total * filter_bytes / data_bytes) if data_bytes else None
 
     def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
         """Return the last lines of a command that makes this change, and others; `has_undo` is
@@ -108,9 +113,8 @@ def _filter_bytes(
             total = 0
             for key, size in choose_chunks(file, spec, rebuild).sizes.items():
                 values = size.ndv or file.footer.chunk_meta(*key).most_values or 0
-                total += max(
-                    MIN_BYTES, min(bytes_for(max(values, 1), size.fpp), size.largest, MAX_BYTES)
-                )
+                wanted = bytes_for(max(values, 1), size.fpp)
+                total += max(MIN_BYTES, min(wanted, size.largest, MAX_BYTES))
             return total
     except NoColumnError:
         return 0
@@ -139,17 +143,18 @@ class CommitLines:
 
     def withdraw(self, total: Counter[str]) -> None:
         """Subtract from the sums what copies added that no commit contains."""
-        for path in (path for run in self._runs for path in run.vanished):
-            total.subtract(self._sums_by_path.get(path, {}))
+        for run in self._runs:
+            for path in run.vanished:
+                total.subtract(self._sums_by_path.get(path, {}))
 
     @property
     def exit_code(self) -> int:
         """The exit code that the commits call for: that of a refusal if copies were lost, or other
         commits came first for every file."""
-        is_refused = any(
-            run.files_without_copy or (run.vanished and not run.commits) for run in self._runs
-        )
-        return RefusedError.exit_code if is_refused else 0
+        for run in self._runs:
+            if run.files_without_copy or (run.vanished and not run.commits):
+                return RefusedError.exit_code
+        return 0
 
     @property
     def may_leave_copies(self) -> bool:
@@ -159,78 +164,76 @@ class CommitLines:
     def show(self, page: Page) -> None:
         """Print the commits and how to undo them."""
         for run in self._runs:
-            name = f"{redact(run.table.name)}: " if len(self._runs) > 1 else ""
-            if not run.commits:
-                page.say(
-                    f"{name}{'no file was committed' if run.sets_properties_alone else 'nothing was committed'}"
-                )
-            for name, text in run.changed_properties.items():
-                page.say(
-                    f"removed property {name} of the table"
-                    if text is None
-                    else f"set property {name} = {text} of the table"
-                )
-            for line in _lines_of(run):
-                page.say(f"{name}{line}")
-            if not run.old_bytes:
-                continue
-            page.say(
-                f"{name}{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}"
-            )
-            if (undo := run.commits[0].undo) is not None:
-                page.say(f"undo: {undo}")
-            elif self._has_undo:
-                page.command(
-                    command_of(Fix("remove_filters", (run.table.name,), run.change.columns)),
-                    "undo: ",
-                )
+            self._show_run(page, run)
+
+    def _show_run(self, page: Page, run: TableRun) -> None:
+        name = f"{redact(run.table.name)}: " if len(self._runs) > 1 else ""
+        if not run.commits:
+            what = "no file" if run.sets_properties_alone else "nothing"
+            page.say(f"{name}{what} was committed")
+        for name, text in run.changed_properties.items():
+            if text is None:
+                page.say(f"removed property {name} of the table")
+            else:
+                page.say(f"set property {name} = {text} of the table")
+        for line in _lines_of(run):
+            page.say(f"{name}{line}")
+        if not run.old_bytes:
+            return
+        page.say(f"{name}{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}")
+        undo = run.commits[0].undo
+        if undo is not None:
+            page.say(f"undo: {undo}")
+        elif self._has_undo:
+            fix = Fix("remove_filters", (run.table.name,), run.change.columns)
+            page.command(command_of(fix), "undo: ")
 
     def lines(self) -> Iterator[str]:
         """Yield a line per commit, and one about the files that vanished."""
-        return (line for run in self._runs for line in _lines_of(run))
+        for run in self._runs:
+            yield from _lines_of(run)
 
     def document(self) -> dict[str, Any]:
         """Return commits and vanished files for the summary document."""
-        commits = [
-            {
-                "version": commit.version,
-                "files": commit.num_files,
-                "rebuilds": commit.rebuilds,
-                "undo": commit.undo,
-            }
-            for run in self._runs
-            for commit in run.commits
-        ]
-        return {
-            "commits": commits,
-            "vanished": [redact(path) for run in self._runs for path in run.vanished],
-        }
+        commits: list[dict[str, Any]] = []
+        vanished: list[str] = []
+        for run in self._runs:
+            commits += map(_describe, run.commits)
+            vanished += map(redact, run.vanished)
+        return {"commits": commits, "vanished": vanished}
+
+
+def _describe(commit: Commit) -> dict[str, Any]:
+    return {
+        "version": commit.version,
+        "files": commit.num_files,
+        "rebuilds": commit.rebuilds,
+        "undo": commit.undo,
+    }
 
 
 def _lines_of(run: TableRun) -> Iterator[str]:
     for commit in run.commits:
-        again = (
-            f", built again {format_count(commit.rebuilds, 'time')} for commits that came first"
-            if commit.rebuilds
-            else ""
-        )
-        files = (
-            f"{format_count(commit.num_files, 'file')} "
-            f"{'as' if commit.is_new_version else 'in'} {commit.version}"
-        )
-        yield f"committed {files}{again}; no row changed"
+        files = format_count(commit.num_files, "file")
+        place = "as" if commit.is_new_version else "in"
+        again = ""
+        if commit.rebuilds:
+            times = format_count(commit.rebuilds, "time")
+            again = f", built again {times} for commits that came first"
+        yield f"committed {files} {place} {commit.version}{again}; no row changed"
     without_copy = set(run.files_without_copy)
-    for paths, event in (
-        (
-            [path for path in run.vanished if path not in without_copy],
-            "another commit replaced or removed {} meanwhile",
-        ),
-        (run.files_without_copy, "the copies of {} were deleted meanwhile"),
-    ):
-        if paths:
-            names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (
-                ", ..." if len(paths) > _MOST_NAMES else ""
-            )
-            yield (
-                f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"
-            )
+    replaced = [path for path in run.vanished if path not in without_copy]
+    if replaced:
+        files = format_count(len(replaced), "file")
+        yield f"another commit replaced or removed {files} meanwhile; {_call_for_run(replaced)}"
+    if without_copy:
+        files = format_count(len(run.files_without_copy), "file")
+        again = _call_for_run(run.files_without_copy)
+        yield f"the copies of {files} were deleted meanwhile; {again}"
+
+
+def _call_for_run(paths: Sequence[str]) -> str:
+    names = [redact(path) for path in paths[:_MOST_NAMES]]
+    if len(paths) > _MOST_NAMES:
+        names.append("...")
+    return f"run the command again: {', '.join(names)}"

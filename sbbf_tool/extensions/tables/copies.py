@@ -18,8 +18,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -95,16 +96,14 @@ class RunMarker:
                 # files may have been added from elsewhere.
                 os.makedirs(self._location, exist_ok=True)
             self._create()
-            if places.is_url(
-                self._location
-            ):  # a run that may not delete is refused before it makes copies
+            if places.is_url(self._location):
+                # A run that may not delete is refused before it makes copies.
                 places.open_folders(self._location).remove(self._path or "")
                 self._path = None
                 self._create()
         except (OSError, ValueError) as error:
-            reason = reason_of(error) if isinstance(error, OSError) else str(error)
             raise WriteError(
-                f"cannot create the marker of a run in the table's folder: {reason}",
+                f"cannot create the marker of a run in the table's folder: {_reason_of(error)}",
                 file=self._location,
             ) from error
         self._thread.start()
@@ -117,7 +116,8 @@ class RunMarker:
             _remove_quietly(self._path)
 
     def _create(self) -> None:
-        before, path = self._path, f"{self._location}/{_PREFIX}{self._run}-{int(time.time())}"
+        before = self._path
+        path = f"{self._location}/{_PREFIX}{self._run}-{int(time.time())}"
         if path != before:
             places.open_folders(path).create(path, self._text.encode())
             self._path = path
@@ -141,39 +141,47 @@ def find_unreferenced(
     # A run that begins between the two listings has a marker, and no copy in the list.
     copies = dict(_copies_below(table.location))
     renewals = _renewals(table)
-    unmarked = (
-        set()
-        if table.marker_text
-        else {path for path, run in copies.items() if run not in renewals}
-    )
+    candidates = _copies_with_age(table, copies, renewals)
+    in_versions = table.referenced({copy.path for copy in candidates})
+    formats: dict[str, str | None] = {}
+    abandoned: list[AbandonedCopy] = []
+    younger: list[AbandonedCopy] = []
+    for copy in sorted(candidates, key=attrgetter("path")):
+        if copy.path in in_versions or _is_in_inner_table(table.location, copy.path, formats):
+            continue
+        least_age = older_than
+        if copy.run in renewals:
+            least_age = max(older_than, _AT_WORK_SECONDS)
+        if copy.age_seconds > least_age:
+            abandoned.append(copy)
+        else:
+            younger.append(copy)
+    return abandoned, younger
+
+
+def _copies_with_age(
+    table: LakeTable, copies: Mapping[str, str], renewals: Mapping[str, float]
+) -> list[AbandonedCopy]:
+    """Return the copies, given as runs by path, whose age is known: from the marker of their run,
+    or from the copy itself."""
+    unmarked = set[str]()
+    if not table.marker_text:
+        unmarked = {path for path, run in copies.items() if run not in renewals}
     if places.is_url(table.location):
         # The time of each object is a request of its own, and most copies are in the table.
         unmarked -= table.referenced(unmarked)
-    times = {
-        path: status[1] for path in unmarked if (status := places.size_and_time(path)) is not None
-    }
+    times: dict[str, float | None] = {}
+    for path in unmarked:
+        status = places.size_and_time(path)
+        if status is not None:
+            times[path] = status[1]
     now = time.time()
     candidates = []
     for path, run in copies.items():
         begin = renewals.get(run, times.get(path))
         if begin is not None:
             candidates.append(AbandonedCopy(path, run, now - begin))
-    in_versions = table.referenced({copy.path for copy in candidates})
-    formats: dict[str, str | None] = {}
-    own = (
-        copy
-        for copy in candidates
-        if copy.path not in in_versions
-        and not _is_in_inner_table(table.location, copy.path, formats)
-    )
-    abandoned: list[AbandonedCopy] = []
-    younger: list[AbandonedCopy] = []
-    for copy in sorted(own, key=lambda copy: copy.path):
-        is_old = copy.age_seconds > (
-            max(older_than, _AT_WORK_SECONDS) if copy.run in renewals else older_than
-        )
-        (abandoned if is_old else younger).append(copy)
-    return abandoned, younger
+    return candidates
 
 
 def delete_abandoned(
@@ -198,19 +206,21 @@ def delete_copy(path: str) -> None:
     try:
         places.open_folders(path).remove(path)
     except (OSError, ValueError) as error:
-        raise WriteError(
-            reason_of(error) if isinstance(error, OSError) else str(error), file=path
-        ) from error
+        raise WriteError(_reason_of(error), file=path) from error
+
+
+def _reason_of(error: OSError | ValueError) -> str:
+    return reason_of(error) if isinstance(error, OSError) else str(error)
 
 
 def copies_of_run(folder: str, run: str) -> list[str]:
     """Return the paths of the copies that a run made in a folder, which for a URL takes requests;
     none if it cannot be listed."""
-    with suppress(SbbfError):
-        return [
-            f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run
-        ]
-    return []
+    try:
+        names = _list(folder, f"sbbf-{run}-")
+    except SbbfError:
+        return []
+    return [f"{folder}/{name}" for name in names if run_of_copy(name) == run]
 
 
 def _list(folder: str, prefix: str) -> list[str]:
@@ -225,10 +235,12 @@ def _renewals(table: LakeTable) -> dict[str, float]:
     times: dict[str, float] = {}
     for name in _list(table.location, _PREFIX):
         match = _MARKER.fullmatch(name)
-        if match and (
-            not table.marker_text or _has_text(f"{table.location}/{name}", table.marker_text)
-        ):
-            times[match["run"]] = max(times.get(match["run"], 0.0), float(match["seconds"]))
+        if match is None:
+            continue
+        if table.marker_text and not _has_text(f"{table.location}/{name}", table.marker_text):
+            continue
+        run = match["run"]
+        times[run] = max(times.get(run, 0.0), float(match["seconds"]))
     return times
 
 
@@ -242,14 +254,17 @@ def _has_text(path: str, text: str) -> bool:
 
 def _copies_below(location: str) -> Iterator[tuple[str, str]]:
     """Yield path and run of each copy below a folder or prefix."""
-    if places.is_url(location):
-        paths: Iterable[str] = places.parquet_files(f"{location}/")
-    else:
-        paths = (f"{folder}/{name}" for folder, _, names in os.walk(location) for name in names)
+    paths = places.parquet_files(f"{location}/") if places.is_url(location) else _walk(location)
     for path in paths:
         run = run_of_copy(path.rpartition("/")[2])
         if run is not None and not os.path.islink(path):
             yield path, run
+
+
+def _walk(folder: str) -> Iterator[str]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield f"{parent}/{name}"
 
 
 def _is_in_inner_table(location: str, path: str, formats: dict[str, str | None]) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,8 @@ _MAGIC = 1681511377
 _MAX_VECTOR = 1 << 30
 """Maximum number of bytes of a deletion vector that is read: more than the vector of two billion
 rows can have."""
-_WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
+_WITH_RUNS = 12347
+_WITHOUT_RUNS = 12346
 _MAX_CONTAINERS = 1 << 16
 _LARGEST_ARRAY = 4096
 """Number of values of a container above which it is a bitset."""
@@ -50,9 +51,8 @@ class Vector(Frozen):
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         try:
-            return _find_in_vector(
-                self.data if self.path is None else self._read(self.path), self.count, rows
-            )
+            data = self.data if self.path is None else self._read(self.path)
+            return _find_in_vector(data, self.count, rows)
         except (ValueError, IndexError):
             raise UnreadableError("the deletion vector is damaged", file=self.path) from None
 
@@ -84,14 +84,18 @@ class PositionFile(Frozen):
         columns = ("pos",) if self.data_file is None else ("pos", "file_path")
         with open_batches(self.path, columns, "position delete file") as batches:
             for batch in batches:
-                if self.data_file is not None:
-                    batch = batch.filter(
-                        compute.equal(batch.column("file_path").cast(pa.string()), self.data_file)
-                    )
-                positions = batch.column("pos").cast(pa.int64()).to_numpy(zero_copy_only=False)
+                positions = self._positions(batch)
                 places = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
                 deleted[places[rows[places] == positions]] = True
         return deleted
+
+    def _positions(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        """Return the positions in the data file that a batch has."""
+        if self.data_file is not None:
+            paths = batch.column("file_path").cast(pa.string())
+            batch = batch.filter(compute.equal(paths, self.data_file))
+        positions = batch.column("pos").cast(pa.int64())
+        return np.asarray(positions.to_numpy(zero_copy_only=False))
 
 
 class Positions(Frozen):
@@ -109,49 +113,85 @@ def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray
 
     No container is expanded: a few bytes may state billions of rows.
     """
-    at = total = 0
-
-    def take(kind: str, number: int = 1) -> NDArray[Any]:
-        nonlocal at
-        values = np.frombuffer(data, kind, number, at)
-        at += values.nbytes
-        return values
-
-    deleted = np.zeros(len(rows), np.bool_)
-    high, low = rows >> 16, (rows & 0xFFFF).astype(np.uint16)
-    if take("<u4")[0] != _MAGIC:
+    reader = _VectorReader(data)
+    if reader.take_number("<u4") != _MAGIC:
         raise ValueError
-    for _ in range(int(take("<u8")[0])):
-        first = int(take("<u4")[0]) << 16
-        cookie = int(take("<u4")[0])
-        has_runs = cookie & 0xFFFF == _WITH_RUNS
-        size = (cookie >> 16) + 1 if has_runs else int(take("<u4")[0])
-        if size > _MAX_CONTAINERS or not (has_runs or cookie == _WITHOUT_RUNS):
-            raise ValueError
-        runs = (
-            np.unpackbits(take("u1", (size + 7) // 8), count=size, bitorder="little")
-            if has_runs
-            else np.zeros(size, np.uint8)
-        )
-        containers = take("<u2", 2 * size).reshape(-1, 2)
-        take("<u4", size if not has_runs or size >= 4 else 0)  # offsets of the containers
-        for (key, last), is_run in zip(containers.tolist(), runs.tolist(), strict=True):
-            start, end = np.searchsorted(high, (first | key, (first | key) + 1))
-            wanted = low[start:end]
-            if is_run:
-                starts, lengths = take("<u2", 2 * int(take("<u2")[0])).reshape(-1, 2).T
-                place = np.searchsorted(starts, wanted, "right") - 1
-                deleted[start:end] |= (place >= 0) & (wanted - starts[place] <= lengths[place])
-            elif last < _LARGEST_ARRAY:
-                deleted[start:end] |= np.isin(wanted, take("<u2", last + 1))
-            else:
-                deleted[start:end] |= (take("u1", 8192)[wanted >> 3] >> (wanted & 7) & 1).astype(
-                    np.bool_
-                )
-            total += last + 1
-    if total != count or at != len(data):
+    deleted = np.zeros(len(rows), np.bool_)
+    high = rows >> 16
+    low = (rows & 0xFFFF).astype(np.uint16)
+    total = 0
+    for _ in range(reader.take_number("<u8")):
+        first = reader.take_number("<u4") << 16
+        for container in reader.take_containers():
+            key = first | container.key
+            start, end = np.searchsorted(high, (key, key + 1))
+            deleted[start:end] |= reader.find_in_container(container, low[start:end])
+            total += container.size
+    if total != count or reader.at != len(data):
         raise ValueError
     return deleted
+
+
+class _Container(NamedTuple):
+    """The head of a container of a Roaring bitmap: values with the same upper bits."""
+
+    key: int
+    """Bits 16 to 31 of the values."""
+    size: int
+    """Number of values."""
+    is_run: bool
+
+
+class _VectorReader:
+    """The bytes of a deletion vector, read from the first to the last. Raises ValueError and
+    IndexError."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def take(self, kind: str, number: int = 1) -> NDArray[Any]:
+        values = np.frombuffer(self._data, kind, number, self.at)
+        self.at += values.nbytes
+        return values
+
+    def take_number(self, kind: str) -> int:
+        return int(self.take(kind)[0])
+
+    def take_containers(self) -> list[_Container]:
+        """Read the head of a bitmap of 32 bits."""
+        cookie = self.take_number("<u4")
+        has_runs = cookie & 0xFFFF == _WITH_RUNS
+        size = (cookie >> 16) + 1 if has_runs else self.take_number("<u4")
+        if size > _MAX_CONTAINERS or not (has_runs or cookie == _WITHOUT_RUNS):
+            raise ValueError
+        if has_runs:
+            flags = self.take("u1", (size + 7) // 8)
+            runs = np.unpackbits(flags, count=size, bitorder="little")
+        else:
+            runs = np.zeros(size, np.uint8)
+        heads = self.take("<u2", 2 * size).reshape(-1, 2)
+        if not has_runs or size >= 4:
+            self.take("<u4", size)  # offsets of the containers
+        return [
+            _Container(key, last + 1, bool(is_run))
+            for (key, last), is_run in zip(heads.tolist(), runs.tolist(), strict=True)
+        ]
+
+    def find_in_container(
+        self, container: _Container, wanted: NDArray[np.uint16]
+    ) -> NDArray[np.bool_]:
+        """Read the next container; return which of these lower halves of row numbers it has."""
+        if container.is_run:
+            pairs = self.take("<u2", 2 * self.take_number("<u2")).reshape(-1, 2)
+            starts, lengths = pairs.T
+            place = np.searchsorted(starts, wanted, "right") - 1
+            is_in_run: NDArray[np.bool_] = wanted - starts[place] <= lengths[place]
+            return is_in_run & (place >= 0)
+        if container.size <= _LARGEST_ARRAY:
+            return np.isin(wanted, self.take("<u2", container.size))
+        bits = self.take("u1", 8192)[wanted >> 3] >> (wanted & 7) & 1
+        return np.asarray(bits, np.bool_)
 
 
 @contextmanager
@@ -166,18 +206,15 @@ def open_batches(
     """
     with ParquetFile.open(path) as file:
         footer = file.footer
-        chunks = (
-            footer.chunk(number, column.index)
-            for number in range(footer.num_row_groups)
-            for column in footer.columns
-        )
+        chunks = []
+        for number in range(footer.num_row_groups):
+            for column in footer.columns:
+                chunk = footer.chunk(number, column.index)
+                if chunk is not None:
+                    chunks.append(chunk)
         try:
             # A small file may state pages of gigabytes.
-            with open_checked(
-                file.source.open_arrow,
-                [chunk for chunk in chunks if chunk is not None],
-                file.limit.ensure,
-            ) as stream:
+            with open_checked(file.source.open_arrow, chunks, file.limit.ensure) as stream:
                 reader = parquet.ParquetFile(stream)
                 present = set(reader.schema_arrow.names)
                 names = [column for column in columns if column.partition(".")[0] in present]

@@ -1,7 +1,8 @@
 """A run that changes a table: copies of its files with other filters, and commits that put them in
 place of the files.
 
-    live files -> rows of the runner, each with a copy -> commit -> deletion of copies that are not part of the table
+    live files -> rows of the runner, each with a copy -> commit
+               -> deletion of copies that are not part of the table
 
 Until a commit, the table is unchanged: copies that are not committed are deleted however the run
 ends. If it is unknown whether a commit succeeded, nothing is deleted.
@@ -57,18 +58,18 @@ class TableRun:
         table cannot have the change.
         """
         self.edit = edit or Edit(in_place=True)
-        if self.edit.files_per_commit is not None and self.edit.files_per_commit < 1:
+        files_per_commit = self.edit.files_per_commit
+        if files_per_commit is not None and files_per_commit < 1:
             raise UsageError(
-                "the number of files per commit must be at least 1, not "
-                f"{self.edit.files_per_commit}"
+                f"the number of files per commit must be at least 1, not {files_per_commit}"
             )
         if change.properties and not table.takes_properties:
-            reason = f"{table.format} has no properties by which later writers add filters"
-            hint = (
-                "leave the option out, and run the command again for new files: it skips "
-                "those that have filters"
+            raise UsageError(
+                f"{table.format} has no properties by which later writers add filters",
+                file=table.name,
+                hint="leave the option out, and run the command again for new files: it skips "
+                "those that have filters",
             )
-            raise UsageError(reason, file=table.name, hint=hint)
         self.table = table
         self.change = change
         self.commits: list[Commit] = []
@@ -117,20 +118,11 @@ class TableRun:
                 yield Row(live.path, SKIPPED, live.unchangeable)
         recorded = {live.path: live.bytes for live in selection.live_files()}
         if self.edit.dry_run:
-            yield from (
-                _refuse_other_length(row, recorded.get(row.path)) for row in run(selection, work)
-            )
+            for planned in run(selection, work):
+                yield _refuse_other_length(planned, recorded.get(planned.path))
             return
-        assert selection.run is not None
         with ExitStack() as stack:
-            stack.enter_context(
-                RunMarker(
-                    self.table.location,
-                    selection.run,
-                    self.table.marker_text,
-                    stays_after_error=self.on_cluster,
-                )
-            )
+            stack.enter_context(self._mark(selection))
             # Rows end, and with them the processes that make copies, before copies are deleted.
             stack.push(
                 lambda *error: self._delete_copies(selection, ends_early=error[0] is not None)
@@ -144,6 +136,15 @@ class TableRun:
             if self._pending:
                 self._commit()
             self._set_properties()
+
+    def _mark(self, selection: Selection) -> RunMarker:
+        assert selection.run is not None
+        return RunMarker(
+            self.table.location,
+            selection.run,
+            self.table.marker_text,
+            stays_after_error=self.on_cluster,
+        )
 
     def ensure_columns(self, selection: Selection) -> None:
         """Raise UsageError if the table does not have a column of the change, or has its values
@@ -161,14 +162,12 @@ class TableRun:
         report: Any = row.report
         if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
             return
-        status = (
-            None if places.is_url(report.output) else places.size_and_time(report.output)
-        ) or (0, None)
-        self._pending.append(
-            Replacement(
-                row.path, report.output, report.new_bytes, int(1000 * (status[1] or time.time()))
-            )
-        )
+        modified: float | None = None
+        if not places.is_url(report.output):
+            status = places.size_and_time(report.output)
+            modified = None if status is None else status[1]
+        modified_ms = int(1000 * (modified or time.time()))
+        self._pending.append(Replacement(row.path, report.output, report.new_bytes, modified_ms))
         self._bytes_by_path[row.path] = report.old_bytes
         self._only_removes &= report.only_removes
 
@@ -178,13 +177,11 @@ class TableRun:
         self._leave_out_missing()
         if not self._pending:
             return
+        change = self.change
+        if self._only_removes:
+            change = change._replace(operation="REMOVE BLOOM FILTERS")
         self._is_commit_uncertain = True
         try:
-            change = (
-                self.change._replace(operation="REMOVE BLOOM FILTERS")
-                if self._only_removes
-                else self.change
-            )
             commit = self.table.commit(tuple(self._pending), change)
         except UncertainWriteError:
             raise
@@ -196,59 +193,57 @@ class TableRun:
             self.commits.append(commit)
         self.vanished += commit.vanished
         vanished = set(commit.vanished)
-        self.old_bytes += sum(
-            size for path, size in self._bytes_by_path.items() if path not in vanished
-        )
+        for path, size in self._bytes_by_path.items():
+            if path not in vanished:
+                self.old_bytes += size
         self._is_commit_uncertain = False
-        committed, self._pending, self._only_removes = self._pending, [], True
+        committed = self._pending
+        self._pending = []
+        self._only_removes = True
         self._bytes_by_path.clear()
         _delete([copy.new_path for copy in committed if copy.old_path in vanished])
-        self._new_names.update(
-            copy.new_path.rpartition("/")[2] for copy in committed if copy.old_path not in vanished
-        )
+        for copy in committed:
+            if copy.old_path not in vanished:
+                self._new_names.add(copy.new_path.rpartition("/")[2])
 
     def _leave_out_missing(self) -> None:
         """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may
         have deleted it since."""
         from concurrent.futures import ThreadPoolExecutor
 
+        paths = [copy.new_path for copy in self._pending]
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
-            present = list(
-                pool.map(places.size_and_time, (copy.new_path for copy in self._pending))
-            )
-        missing = [
-            copy
-            for copy, status in zip(self._pending, present, strict=True)
-            if status is None or status[0] != copy.new_bytes
-        ]
-        self.files_without_copy += [copy.old_path for copy in missing]
-        self.vanished += [copy.old_path for copy in missing]
-        for copy in missing:
+            statuses = list(pool.map(places.size_and_time, paths))
+        present: list[Replacement] = []
+        for copy, status in zip(self._pending, statuses, strict=True):
+            if status is not None and status[0] == copy.new_bytes:
+                present.append(copy)
+                continue
+            self.files_without_copy.append(copy.old_path)
+            self.vanished.append(copy.old_path)
             del self._bytes_by_path[copy.old_path]
-        self._pending = [copy for copy in self._pending if copy not in missing]
+        self._pending = present
 
     def _set_properties(self) -> None:
         """Set the properties of the change if no commit of files has done so, and if the table does
         not have them."""
         properties = self.change.properties
-        if properties and not any(commit.num_files for commit in self.commits):
-            self.sets_properties_alone = (
-                change_properties(self.table.properties, properties) != self.table.properties
-            )
-            if self.sets_properties_alone:
-                self.table.commit((), self.change)
+        if not properties or any(commit.num_files for commit in self.commits):
+            return
+        properties_after = change_properties(self.table.properties, properties)
+        self.sets_properties_alone = properties_after != self.table.properties
+        if self.sets_properties_alone:
+            self.table.commit((), self.change)
 
     @property
     def changed_properties(self) -> dict[str, str | None]:
         """The properties that the run set, or removed where None, but for the record of them."""
-        is_committed = self.sets_properties_alone or any(
-            commit.num_files for commit in self.commits
-        )
-        return {
-            name: text
-            for name, text in self.change.properties.items()
-            if is_committed and text != self.table.properties.get(name)
-        }
+        has_files = any(commit.num_files for commit in self.commits)
+        if not has_files and not self.sets_properties_alone:
+            return {}
+        before = self.table.properties
+        properties = self.change.properties
+        return {name: text for name, text in properties.items() if text != before.get(name)}
 
     def _delete_copies(self, selection: Selection, ends_early: bool) -> None:
         """Delete the copies of this run that no commit contains, also those whose row was lost with
@@ -261,14 +256,16 @@ class TableRun:
             return
         _delete([copy.new_path for copy in self._pending])
         self._pending = []
-        files = map(selection.table_files().file, (live.path for live in selection.live_files()))
-        folders = {
-            file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files
-        }
+        table_files = selection.table_files()
+        folders = set[str]()
+        for live in selection.live_files():
+            file = table_files.file(live.path)
+            folders.add(file.path.rpartition("/")[0] if file.folder is None else file.folder)
         if not (ends_early and len(folders) <= _MOST_LISTED):
             folders = {folder for folder in folders if not places.is_url(folder)}
-        copies = (path for folder in folders for path in copies_of_run(folder, selection.run or ""))
-        _delete([path for path in copies if path.rpartition("/")[2] not in self._new_names])
+        for folder in folders:
+            copies = copies_of_run(folder, selection.run or "")
+            _delete([path for path in copies if path.rpartition("/")[2] not in self._new_names])
 
 
 def _delete(paths: Sequence[str]) -> None:
@@ -284,13 +281,15 @@ def _refuse_other_length(row: Row[Report], recorded: int | None) -> Row[Report]:
     """Return the row, or a refusal if the file has another length than the table records: what it
     records may be of other rows."""
     report: Any = row.report
-    if row.status != OK or recorded in (None, getattr(report, "old_bytes", recorded)):
+    if row.status != OK or recorded is None:
+        return row
+    if getattr(report, "old_bytes", recorded) == recorded:
         return row
     if report.output != report.file and not report.dry_run:
         _delete([report.output])
     reason = (
         f"the file has {report.old_bytes:,} bytes, but the table records {recorded:,}: its "
-        "statistics and deletions may be of another file;"
-        " restore the file, or let a writer of the table replace it"
+        "statistics and deletions may be of another file; restore the file, or let a writer of "
+        "the table replace it"
     )
     return Row(row.path, REFUSED, reason, RefusedError.exit_code, row.seconds)

@@ -93,19 +93,14 @@ def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
             for name, fields in _parse_line(line).items():
                 if isinstance(fields, dict):
                     yield name, fields
-                elif (
-                    name in ("add", "remove", "metaData", "protocol", "sidecar")
-                    and fields is not None
-                ):
+                elif name in _KNOWN_ACTIONS and fields is not None:
                     raise UnreadableError(f"{name} must be an object, not {fields!r:.60}")
 
 
 def build_actions(actions: Iterable[tuple[str, Action]]) -> bytes:
     """Write actions as JSON lines."""
-    return b"".join(
-        json.dumps({name: fields}, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        for name, fields in actions
-    )
+    encoder = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+    return "".join(f"{encoder.encode({name: fields})}\n" for name, fields in actions).encode()
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
@@ -134,11 +129,9 @@ def texts_of(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
     """Return a map of texts that may be null; empty if missing. Raises UnreadableError for anything
     else."""
     texts = optional(fields, name, dict) or {}
-    if not all(
-        isinstance(key, str) and (text is None or isinstance(text, str))
-        for key, text in texts.items()
-    ):
-        raise UnreadableError(f"{name} is not a map of texts")
+    for key, text in texts.items():
+        if not isinstance(key, str) or not (text is None or isinstance(text, str)):
+            raise UnreadableError(f"{name} is not a map of texts")
     return texts
 
 
@@ -157,27 +150,27 @@ def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDe
     """Return the deletion vector with this descriptor, of the table at `location`. One that is
     damaged is `UnknownDeletes`."""
     try:
-        kind, text, count = (
-            required(vector, "storageType", str),
-            required(vector, "pathOrInlineDv", str),
-            count_of(vector, "cardinality"),
-        )
-        if kind == "i":
-            return Vector(count, data=_decode_z85(text)[: count_of(vector, "sizeInBytes")])
-        if kind == "u":
-            prefix, name = (
-                text[:-_UUID_CHARACTERS],
-                uuid.UUID(bytes=_decode_z85(text[-_UUID_CHARACTERS:])),
-            )
-            path = "/".join(filter(None, (location, prefix, f"deletion_vector_{name}.bin")))
-        elif kind == "p":
-            path = locate(location, text)
-        else:
-            return UnknownDeletes(f"its deletion vector is stored in an unknown way, {kind!r:.20}")
-        offset = optional(vector, "offset", int)
-        return Vector(count, path, 1 if offset is None else offset)
+        return _parse_vector(vector, location)
     except (UnreadableError, ValueError) as error:
         return UnknownDeletes(f"its deletion vector is damaged: {error}")
+
+
+def _parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDeletes:
+    kind = required(vector, "storageType", str)
+    text = required(vector, "pathOrInlineDv", str)
+    count = count_of(vector, "cardinality")
+    if kind == "i":
+        return Vector(count, data=_decode_z85(text)[: count_of(vector, "sizeInBytes")])
+    if kind == "u":
+        prefix = text[:-_UUID_CHARACTERS]
+        name = uuid.UUID(bytes=_decode_z85(text[-_UUID_CHARACTERS:]))
+        path = "/".join(filter(None, (location, prefix, f"deletion_vector_{name}.bin")))
+    elif kind == "p":
+        path = locate(location, text)
+    else:
+        return UnknownDeletes(f"its deletion vector is stored in an unknown way, {kind!r:.20}")
+    offset = optional(vector, "offset", int)
+    return Vector(count, path, 1 if offset is None else offset)
 
 
 def _decode_z85(text: str) -> bytes:
@@ -207,8 +200,12 @@ def json_value(scalar: pa.Scalar) -> Any:
         return None
     kind = scalar.type
     if pa.types.is_struct(kind):
-        fields = {kind.field(at).name: json_value(scalar[at]) for at in range(kind.num_fields)}
-        return {name: field for name, field in fields.items() if field is not None}
+        fields = {}
+        for at in range(kind.num_fields):
+            field = json_value(scalar[at])
+            if field is not None:
+                fields[kind.field(at).name] = field
+        return fields
     if pa.types.is_map(kind):
         return {key: _plain(text) for key, text in scalar.as_py()}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -216,10 +213,12 @@ def json_value(scalar: pa.Scalar) -> Any:
     if pa.types.is_timestamp(kind):
         # pyarrow reads INT96, which Spark uses for timestamps in UTC, as nanoseconds without a
         # zone.
-        return _timestamp(scalar.value, _UNITS[kind.unit], kind.tz is not None or kind.unit == "ns")
-    if pa.types.is_date(kind):
-        days = scalar.value if pa.types.is_date32(kind) else scalar.value // (_DAY * 1000)
-        return str(date_of(days))
+        is_zoned = kind.tz is not None or kind.unit == "ns"
+        return _timestamp(scalar.value, _UNITS[kind.unit], is_zoned)
+    if pa.types.is_date32(kind):
+        return str(date_of(scalar.value))
+    if pa.types.is_date64(kind):
+        return str(date_of(scalar.value // (_DAY * 1000)))
     return _plain(scalar.as_py())
 
 
@@ -236,35 +235,32 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _timestamp(ticks: int, per_second: int, zoned: bool) -> str:
+def _timestamp(ticks: int, per_second: int, is_zoned: bool) -> str:
     seconds, rest = divmod(ticks, per_second)
     days, second = divmod(seconds, _DAY)
-    digits = f"{rest * (1_000_000_000 // per_second):09d}"
-    fraction = (
-        digits[:3]
-        if digits.endswith("000000")
-        else digits[:6]
-        if digits.endswith("000")
-        else digits
-    )
-    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.{fraction}"
-    return f"{date_of(days)}T{clock}{'Z' if zoned else ''}"
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    # Three digits, or six, or nine.
+    fraction = f"{rest * (1_000_000_000 // per_second):09d}"
+    fraction = fraction.removesuffix("000").removesuffix("000")
+    text = f"{date_of(days)}T{clock}.{fraction}"
+    return f"{text}Z" if is_zoned else text
 
 
 def _write(tree: Any) -> str:
     if isinstance(tree, dict):
-        return (
-            "{"
-            + ",".join(f"{json.dumps(name)}:{_write(value)}" for name, value in tree.items())
-            + "}"
-        )
+        fields = [f"{json.dumps(name)}:{_write(value)}" for name, value in tree.items()]
+        return "{" + ",".join(fields) + "}"
     if isinstance(tree, list):
         return "[" + ",".join(map(_write, tree)) + "]"
-    return format(tree, "f") if isinstance(tree, Decimal) else json.dumps(tree)
+    if isinstance(tree, Decimal):
+        return format(tree, "f")
+    return json.dumps(tree)
 
 
 _SMALL = ("protocol", "metaData", "sidecar")
-_FILES, _FILE = ("add", "remove"), ("path", "size", "partitionValues")
+_FILES = ("add", "remove")
+_KNOWN_ACTIONS = (*_FILES, *_SMALL)
+_FILE = ("path", "size", "partitionValues")
 _IDENTITY = (*_FILE, "deletionVector", "baseRowId")
 _COLUMN_FORMS = ("stats_parsed", "partitionValues_parsed")
 
@@ -277,21 +273,25 @@ def read_checkpoint(
 
     Raises UnreadableError.
     """
-    columns = (*_SMALL, *(("add",) if is_wanted else (f"add.{name}" for name in _IDENTITY)))
-    with open_batches(path, columns, "checkpoint") as batches:
+    columns = [*_SMALL]
+    if is_wanted is None:
+        columns += [f"add.{name}" for name in _IDENTITY]
+    else:
+        columns.append("add")
+    with open_batches(path, tuple(columns), "checkpoint") as batches:
         for batch in batches:
             for name in _SMALL:
-                yield from ((name, fields) for fields in _small_actions(batch, name))
+                for fields in _small_actions(batch, name):
+                    yield name, fields
             if "add" not in batch.schema.names:
                 continue
             adds = _valid(batch.column("add"))
             for row, add in enumerate(_identities(adds, _IDENTITY)):
-                is_whole = (
-                    is_wanted is not None
-                    and isinstance(add.get("path"), str)
-                    and is_wanted(add["path"])
-                )
-                yield "add", _whole(adds[row]) if is_whole else add
+                file = add.get("path")
+                if is_wanted is not None and isinstance(file, str) and is_wanted(file):
+                    yield "add", _whole(adds[row])
+                else:
+                    yield "add", add
 
 
 def read_files(path: str) -> Iterator[tuple[str, Action]]:
@@ -300,25 +300,23 @@ def read_files(path: str) -> Iterator[tuple[str, Action]]:
 
     Raises UnreadableError.
     """
-    with open_batches(
-        path, ("sidecar", *(f"{name}.{part}" for name in _FILES for part in _FILE)), "checkpoint"
-    ) as batches:
+    columns = ["sidecar"]
+    for name in _FILES:
+        columns += [f"{name}.{part}" for part in _FILE]
+    with open_batches(path, tuple(columns), "checkpoint") as batches:
         for batch in batches:
-            yield from (("sidecar", fields) for fields in _small_actions(batch, "sidecar"))
+            for fields in _small_actions(batch, "sidecar"):
+                yield "sidecar", fields
             for name in _FILES:
                 if name in batch.schema.names:
-                    yield from (
-                        (name, fields) for fields in _identities(_valid(batch.column(name)), _FILE)
-                    )
+                    for fields in _identities(_valid(batch.column(name)), _FILE):
+                        yield name, fields
 
 
 def _identities(structs: pa.StructArray, names: tuple[str, ...]) -> Iterator[Action]:
     """Yield these fields of each action, as far as it has them."""
-    columns = {
-        name: structs.field(name).to_pylist()
-        for name in names
-        if structs.type.get_field_index(name) >= 0
-    }
+    present = [name for name in names if structs.type.get_field_index(name) >= 0]
+    columns = {name: structs.field(name).to_pylist() for name in present}
     for row in range(len(structs)):
         fields = {name: column[row] for name, column in columns.items() if column[row] is not None}
         if isinstance(fields.get("partitionValues"), list):
@@ -345,10 +343,14 @@ def _whole(scalar: pa.StructScalar) -> Action:
     add: dict[str, Any] = {}
     for at in range(scalar.type.num_fields):
         name = scalar.type.field(at).name
-        if name not in _COLUMN_FORMS and (value := json_value(scalar[at])) is not None:
+        if name in _COLUMN_FORMS:
+            continue
+        value = json_value(scalar[at])
+        if value is not None:
             add[name] = value
-    if "stats" not in add and (at := scalar.type.get_field_index("stats_parsed")) >= 0:
-        statistics = statistics_text(scalar[at])
+    parsed = scalar.type.get_field_index("stats_parsed")
+    if "stats" not in add and parsed >= 0:
+        statistics = statistics_text(scalar[parsed])
         if statistics is not None:
             add["stats"] = statistics
     return add

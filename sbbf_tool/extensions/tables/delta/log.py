@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from operator import attrgetter
 
 from sbbf_tool.errors import (
     ErrorPlace,
@@ -80,13 +80,12 @@ def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]
         elif match["uuid"] or match["kind"] == "parquet":
             checkpoints.append(Checkpoint(version, (name,)))
     for (version, count), by_number in parts.items():
-        if len(by_number) == count and min(by_number) == 1 and max(by_number) == count:
-            checkpoints.append(
-                Checkpoint(version, tuple(by_number[number] for number in sorted(by_number)))
-            )
-    return commits, sorted(
-        checkpoints, key=lambda checkpoint: (checkpoint.version, checkpoint.names)
-    )
+        numbers = sorted(by_number)
+        if len(numbers) == count and numbers[0] == 1 and numbers[-1] == count:
+            in_order = tuple(by_number[number] for number in numbers)
+            checkpoints.append(Checkpoint(version, in_order))
+    checkpoints.sort(key=attrgetter("version", "names"))
+    return commits, checkpoints
 
 
 def plan_segment(names: Iterable[str]) -> Segment | None:
@@ -95,19 +94,19 @@ def plan_segment(names: Iterable[str]) -> Segment | None:
     commits, checkpoints = split_names(names)
     if not commits and not checkpoints:
         return None
-    checkpoint = checkpoints[-1] if checkpoints else None
-    first = checkpoint.version + 1 if checkpoint else 0
-    later = sorted(version for version in commits if version >= first)
-    for expected, version in enumerate(later, first):
-        if version != expected:
+    checkpoint = None
+    newest = -1
+    if checkpoints:
+        checkpoint = checkpoints[-1]
+        newest = checkpoint.version
+    later = sorted(version for version in commits if version > newest)
+    for version in later:
+        newest += 1
+        if version != newest:
             raise UnreadableError(
-                f"version {expected} is missing in the log", hint=f"restore {commit_name(expected)}"
+                f"version {newest} is missing in the log", hint=f"restore {commit_name(newest)}"
             )
-    return Segment(
-        later[-1] if later else first - 1,
-        checkpoint,
-        tuple((version, commits[version]) for version in later),
-    )
+    return Segment(newest, checkpoint, tuple((version, commits[version]) for version in later))
 
 
 def uncovered_checkpoints(
@@ -170,9 +169,9 @@ class Log:
         commits, checkpoints = split_names(self._list(commit_name(snapshot.version)))
         later = sorted(version for version in commits if version > snapshot.version)
         newest = snapshot.version + len(later)
-        if later != list(range(snapshot.version + 1, newest + 1)) or any(
-            checkpoint.version > newest for checkpoint in checkpoints
-        ):
+        if later != list(range(snapshot.version + 1, newest + 1)):
+            return False
+        if any(checkpoint.version > newest for checkpoint in checkpoints):
             return False
         for version in later:
             self._apply_commit(snapshot, version)
@@ -184,9 +183,10 @@ class Log:
         UnreadableError."""
         path = f"{self.path}/{commit_name(version)}"
         with ErrorPlace(path):
-            return next(
-                (fields for name, fields in self._read_json(path) if name == "commitInfo"), None
-            )
+            for name, fields in self._read_json(path):
+                if name == "commitInfo":
+                    return fields
+        return None
 
     def create(self, version: int, data: bytes, transaction: str) -> bool:
         """Create a version; return False if another writer created it first. `transaction` is the
@@ -217,26 +217,31 @@ class Log:
 
     def references(self, names: AbstractSet[str]) -> set[str]:
         """Return those of these file names that an action of any retained version has."""
-        found = (
-            decode(required(fields, "path", str)).rpartition("/")[2]
-            for fields in (self.all_files() if names else ())
-        )
-        return {name for name in found if name in names}
+        referenced = set[str]()
+        if names:
+            for fields in self.all_files():
+                name = decode(required(fields, "path", str)).rpartition("/")[2]
+                if name in names:
+                    referenced.add(name)
+        return referenced
 
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of
         checkpoints, as `read_files` has them."""
-        commits, checkpoints = split_names(self._list())
-        paths = (f"{self.path}/{commits[version]}" for version in sorted(commits))
-        of_checkpoints = (
-            self._checkpoint_files(checkpoint, read_files)
-            for checkpoint in uncovered_checkpoints(commits, checkpoints)
-        )
-        for path, actions in chain(
-            chain.from_iterable(of_checkpoints), ((path, self._read_json(path)) for path in paths)
-        ):
+        for path, actions in self._all_actions():
             with ErrorPlace(path):
-                yield from (fields for name, fields in actions if name in ("add", "remove", "cdc"))
+                for name, fields in actions:
+                    if name in ("add", "remove", "cdc"):
+                        yield fields
+
+    def _all_actions(self) -> Iterator[PathAndActions]:
+        """Yield the files of the checkpoints and commits of all retained versions."""
+        commits, checkpoints = split_names(self._list())
+        for checkpoint in uncovered_checkpoints(commits, checkpoints):
+            yield from self._checkpoint_files(checkpoint, read_files)
+        for version in sorted(commits):
+            path = f"{self.path}/{commits[version]}"
+            yield path, self._read_json(path)
 
     def _find_segment(self) -> Segment:
         hint = self._read_hint()
@@ -258,20 +263,19 @@ class Log:
         """Return the version of a checkpoint from `_last_checkpoint`; None if there is no such
         file, or it is damaged."""
         try:
-            fields = parse_object(
-                self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT), "the hint"
-            )
-            version = optional(fields, "version", int)
+            data = self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT)
+            version = optional(parse_object(data, "the hint"), "version", int)
         except (OSError, ValueError, SbbfError):
             return None
-        return version if version is not None and 0 <= version < _VERSIONS else None
+        if version is None or not 0 <= version < _VERSIONS:
+            return None
+        return version
 
     def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> DeltaSnapshot:
         snapshot = DeltaSnapshot(is_wanted)
         if segment.checkpoint is not None:
-            for path, actions in self._checkpoint_files(
-                segment.checkpoint, partial(read_checkpoint, is_wanted=is_wanted)
-            ):
+            read_parquet = partial(read_checkpoint, is_wanted=is_wanted)
+            for path, actions in self._checkpoint_files(segment.checkpoint, read_parquet):
                 with ErrorPlace(path):
                     snapshot.apply(actions)
         for version, _ in segment.commits:
@@ -292,17 +296,12 @@ class Log:
     ) -> Iterator[PathAndActions]:
         """Yield the files of a checkpoint and then its sidecars. The actions of each must be
         consumed before the next one is requested."""
-        sidecars: list[str] = []
+        sidecars = _Sidecars()
         for name in checkpoint.names:
             path = f"{self.path}/{name}"
-            yield (
-                path,
-                _divert_sidecars(
-                    read_parquet(path) if name.endswith(".parquet") else self._read_json(path),
-                    sidecars,
-                ),
-            )
-        for name in sidecars:
+            read = read_parquet if name.endswith(".parquet") else self._read_json
+            yield path, sidecars.divert(read(path))
+        for name in sidecars.names:
             path = f"{self.path}/_sidecars/{name}"
             yield path, (action for action in read_parquet(path) if action[0] in ("add", "remove"))
 
@@ -313,9 +312,8 @@ class Log:
         try:
             return self._folders.list(self.path, _VERSION_PREFIX, after)
         except (OSError, ValueError) as error:
-            raise UnreadableError(
-                f"cannot be listed: {getattr(error, 'strerror', None) or error}", file=self.path
-            ) from error
+            reason = getattr(error, "strerror", None) or error
+            raise UnreadableError(f"cannot be listed: {reason}", file=self.path) from error
 
     def _is_ours(self, path: str, transaction: str) -> bool | None:
         """Return whether a version is the commit of this transaction; None if it does not exist.
@@ -330,24 +328,29 @@ class Log:
         except (OSError, SbbfError) as error:
             raise _uncertain(str(error), path, transaction) from error
         try:
-            return any(
-                name == "commitInfo" and fields.get("txnId") == transaction
-                for name, fields in parse_actions(data)
-            )
+            for name, fields in parse_actions(data):
+                if name == "commitInfo" and fields.get("txnId") == transaction:
+                    return True
         except UnreadableError:
-            return False
+            pass
+        return False
 
 
-def _divert_sidecars(
-    actions: Iterable[tuple[str, Action]], sidecars: list[str]
-) -> Iterator[tuple[str, Action]]:
-    """Yield actions, and append the names of sidecars to `sidecars`. They are always in one folder,
-    even if the log has a whole path."""
-    for name, fields in actions:
-        if name == "sidecar":
-            sidecars.append(file_name(decode(required(fields, "path", str)).rpartition("/")[2]))
-        else:
-            yield name, fields
+class _Sidecars:
+    """The sidecars that the files of a checkpoint name."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def divert(self, actions: Iterable[tuple[str, Action]]) -> Iterator[tuple[str, Action]]:
+        """Yield the other actions. Sidecars are always in one folder, even if the log has a whole
+        path."""
+        for name, fields in actions:
+            if name == "sidecar":
+                path = decode(required(fields, "path", str))
+                self.names.append(file_name(path.rpartition("/")[2]))
+            else:
+                yield name, fields
 
 
 def _uncertain(reason: str, path: str, transaction: str) -> UncertainWriteError:

@@ -1,194 +1,21 @@
 """The state of a table at a version: the result of applying its actions in order (PROTOCOL.md,
-"Action Reconciliation"), and its schema ("Schema Serialization Format", "Column Mapping").
-
-With column mapping, a file has physical names, or field ids by which its columns are found; users
-know logical names.
-"""
+"Action Reconciliation"), and what it requires of readers and writers ("Valid Feature Names")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.delta.actions import Action, count_of, decode, texts_of, vector_id
+from sbbf_tool.extensions.tables.delta.schema import Schema, parse_schema
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.parquet.columns import MAX_DEPTH
-from sbbf_tool.parquet.logical import readings_of_texts
-from sbbf_tool.records import optional, parse_object, required, strings
+from sbbf_tool.records import optional, required, strings
 
-Path = tuple[str, ...]
-_MODES = ("none", "name", "id")
-
-
-class DeltaLeaf(Frozen):
-    """A column of a primitive type. Paths are without the scaffolding of lists and maps."""
-
-    physical: Path
-    logical: Path
-    field_id: int | None
-    type: str
-
-
-class Schema(Frozen):
-    logical_names: Mapping[str, str]
-    """Names that users know, by the physical names of top-level columns."""
-    names: ColumnNames
-    types: Mapping[str, str]
-    """Types of the top-level columns that are primitive, by the names that users know."""
-
-
-def parse_schema(text: str, mode: str) -> Schema:
-    """Parse the schema in a table's metadata, for a mode of column mapping. Raises
-    UnreadableError."""
-    if mode not in _MODES:
-        raise UnreadableError(
-            f"delta.columnMapping.mode must be one of {', '.join(_MODES)}, not {mode!r:.40}"
-        )
-    with ErrorPlace(None, "schemaString"):
-        root = parse_object(text.encode(errors="surrogatepass"), "the schema")
-        leaves = tuple(_walk(root, (), (), None, {}, mode != "none", 0))
-        with_default = {
-            required(field, "name", str) for field in _fields(root) if _has_default(field)
-        }
-        logical_names = {
-            _physical_name(field, mode != "none"): required(field, "name", str)
-            for field in _fields(root)
-        }
-        types = {
-            required(field, "name", str): kind
-            for field in _fields(root)
-            if isinstance(kind := field.get("type"), str)
-        }
-    defaults = frozenset(leaf.logical for leaf in leaves if leaf.logical[0] in with_default)
-    by_id, by_path, unmapped = {}, {}, frozenset[Path]()
-    if mode == "none":
-        unmapped = frozenset(leaf.logical for leaf in leaves)
-    else:
-        by_id = (
-            {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None}
-            if mode == "id"
-            else {}
-        )
-        by_path = {leaf.physical: leaf.logical for leaf in leaves}
-    return Schema(
-        logical_names,
-        ColumnNames(
-            by_id,
-            by_path,
-            unmapped,
-            defaults,
-            readings_of_texts(root),
-            {leaf.logical: leaf.type for leaf in leaves},
-        ),
-        types,
-    )
-
-
-def _walk(
-    kind: Any,
-    physical: Path,
-    logical: Path,
-    field_id: int | None,
-    nested_ids: Mapping[str, Any],
-    maps: bool,
-    depth: int,
-) -> Iterator[DeltaLeaf]:
-    """Yield the leaves of a type. `nested_ids` are the ids of list elements, keys and values, by
-    names such as `col.element`."""
-    if depth > MAX_DEPTH:
-        raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
-    if kind == "variant":
-        yield from (
-            DeltaLeaf((*physical, part), (*logical, part), None, "binary")
-            for part in ("metadata", "value")
-        )
-        return
-    if isinstance(kind, str):
-        yield DeltaLeaf(physical, logical, field_id, kind)
-        return
-    if not isinstance(kind, dict):
-        raise UnreadableError(f"a type must be a text or an object, not {kind!r:.60}")
-    name = kind.get("type")
-    if name == "struct":
-        for field in _fields(kind):
-            metadata = optional(field, "metadata", dict) or {}
-            here = _physical_name(field, maps)
-            ids = optional(metadata, "delta.columnMapping.nested.ids", dict) or {}
-            below = {
-                path.removeprefix(here): number
-                for path, number in ids.items()
-                if isinstance(path, str)
-            }
-            own_id = optional(metadata, "delta.columnMapping.id", int)
-            path = (*logical, required(field, "name", str))
-            yield from _walk(
-                field.get("type"), (*physical, here), path, own_id, below, maps, depth + 1
-            )
-    elif name == "array":
-        yield from _walk(
-            kind.get("elementType"),
-            physical,
-            logical,
-            *_nested(nested_ids, ".element"),
-            maps,
-            depth + 1,
-        )
-    elif name == "map":
-        for part in ("key", "value"):
-            own_id, below = _nested(nested_ids, f".{part}")
-            yield from _walk(
-                kind.get(f"{part}Type"),
-                (*physical, part),
-                (*logical, part),
-                own_id,
-                below,
-                maps,
-                depth + 1,
-            )
-    elif name == "udt":
-        yield from _walk(
-            kind.get("sqlType"), physical, logical, field_id, nested_ids, maps, depth + 1
-        )
-    else:
-        raise UnreadableError(f"unknown type {name!r:.60}")
-
-
-def _nested(ids: Mapping[str, Any], part: str) -> tuple[int | None, dict[str, Any]]:
-    """Return the id of a part of a list or map, and the ids of the parts below it."""
-    own_id = ids.get(part)
-    return own_id if isinstance(own_id, int) else None, {
-        path.removeprefix(part): ids[path] for path in ids if path.startswith(f"{part}.")
-    }
-
-
-def _fields(struct: Mapping[str, Any]) -> list[dict[str, Any]]:
-    fields = required(struct, "fields", list)
-    if not all(isinstance(field, dict) for field in fields):
-        raise UnreadableError("the fields of a struct must be objects")
-    return fields
-
-
-def _physical_name(field: Mapping[str, Any], maps: bool) -> str:
-    name = required(field, "name", str)
-    return (
-        optional(optional(field, "metadata", dict) or {}, "delta.columnMapping.physicalName", str)
-        if maps
-        else None
-    ) or name
-
-
-def _has_default(field: Mapping[str, Any]) -> bool:
-    return any(
-        name in (optional(field, "metadata", dict) or {})
-        for name in ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
-    )
-
-
-_READER_VERSION, _WRITER_VERSION = 3, 7
+_READER_VERSION = 3
+_WRITER_VERSION = 7
 """The versions from which a table names its features; they are also the highest ones."""
 
 _READABLE = {
@@ -249,10 +76,8 @@ class Protocol(Frozen):
 
 def parse_protocol(fields: Mapping[str, Any]) -> Protocol:
     """Parse the action `protocol`. Raises UnreadableError."""
-    reader, writer = (
-        required(fields, "minReaderVersion", int),
-        required(fields, "minWriterVersion", int),
-    )
+    reader = required(fields, "minReaderVersion", int)
+    writer = required(fields, "minWriterVersion", int)
     if optional(fields, "readerFeatures", list) and reader < _READER_VERSION:
         raise UnreadableError(
             f"readerFeatures need minReaderVersion {_READER_VERSION}, not {reader}"
@@ -267,14 +92,12 @@ def ensure_readable(protocol: Protocol) -> None:
     certainty."""
     for feature in protocol.reader_features:
         if feature not in _READABLE:
-            raise RefusedError(
-                f"the table requires the reader feature {feature}: "
-                f"{_REASONS.get(feature, _UNKNOWN)}"
-            )
+            reason = _REASONS.get(feature, _UNKNOWN)
+            raise RefusedError(f"the table requires the reader feature {feature}: {reason}")
     if protocol.reader_version > _READER_VERSION:
+        version = str(protocol.reader_version)[:40]
         raise RefusedError(
-            f"the table requires reader version {str(protocol.reader_version)[:40]}; sbbf "
-            f"supports up to {_READER_VERSION}"
+            f"the table requires reader version {version}; sbbf supports up to {_READER_VERSION}"
         )
 
 
@@ -339,18 +162,11 @@ class DeltaSnapshot:
         partition = texts_of(fields, "partitionValues")
         shared = self._partitions.setdefault(tuple(partition.items()), partition)
         is_wanted = self.is_wanted is not None and self.is_wanted(path)
-        has_row_ids, vector = (
-            optional(fields, "baseRowId", int) is not None,
-            optional(fields, "deletionVector", dict),
-        )
-        entry = FileEntry(
-            path,
-            count_of(fields, "size"),
-            shared,
-            has_row_ids,
-            vector,
-            fields if is_wanted else None,
-        )
+        has_row_ids = optional(fields, "baseRowId", int) is not None
+        vector = optional(fields, "deletionVector", dict)
+        size = count_of(fields, "size")
+        action = fields if is_wanted else None
+        entry = FileEntry(path, size, shared, has_row_ids, vector, action)
         self.files[decode(path), vector_id(fields)] = entry
 
     def ensure_complete(self) -> tuple[Protocol, DeltaMetadata]:
@@ -358,10 +174,10 @@ class DeltaSnapshot:
 
         Raises UnreadableError, and RefusedError for features that change how the log is read.
         """
-        if self._protocol is None or self._metadata is None:
-            raise UnreadableError(
-                f"the log has no action {'protocol' if self._protocol is None else 'metaData'}"
-            )
+        if self._protocol is None:
+            raise UnreadableError("the log has no action protocol")
+        if self._metadata is None:
+            raise UnreadableError("the log has no action metaData")
         if not isinstance(self._protocol, Protocol):
             with ErrorPlace(None, "protocol"):
                 self._protocol = parse_protocol(self._protocol)
@@ -376,10 +192,8 @@ class DeltaSnapshot:
         protocol, metadata = self.ensure_complete()
         for feature in protocol.writer_features:
             if feature not in _WRITABLE:
-                raise RefusedError(
-                    f"the table requires the writer feature {feature}: "
-                    f"{_REASONS.get(feature, _UNKNOWN)}"
-                )
+                reason = _REASONS.get(feature, _UNKNOWN)
+                raise RefusedError(f"the table requires the writer feature {feature}: {reason}")
         if protocol.writer_version > _WRITER_VERSION:
             version = str(protocol.writer_version)[:40]
             raise RefusedError(
@@ -392,10 +206,8 @@ class DeltaSnapshot:
             "redirectWriterOnly-preview",
         ):
             if metadata.properties.get(f"delta.{feature}"):
-                raise RefusedError(
-                    f"the table has the property delta.{feature}: "
-                    f"{_REASONS.get(feature, _REASONS['managedCommit-preview'])}"
-                )
+                reason = _REASONS.get(feature, _REASONS["managedCommit-preview"])
+                raise RefusedError(f"the table has the property delta.{feature}: {reason}")
 
 
 def parse_metadata(fields: Mapping[str, Any]) -> DeltaMetadata:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
@@ -37,6 +38,7 @@ from sbbf_tool.extensions.tables.delta.actions import (
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
+from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.frozen import replace
 from sbbf_tool.records import optional, required
 from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
@@ -56,27 +58,24 @@ _ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 def _remove(entry: FileEntry, time_ms: int) -> Action:
     assert entry.action is not None
-    carried = {
-        name: entry.action[name]
-        for name in _CARRIED_BY_REMOVE
-        if entry.action.get(name) is not None
-    }
-    return {
+    remove: Action = {
         "path": entry.path,
         "deletionTimestamp": time_ms,
         "dataChange": False,
         "extendedFileMetadata": True,
-        **carried,
     }
+    for name in _CARRIED_BY_REMOVE:
+        if entry.action.get(name) is not None:
+            remove[name] = entry.action[name]
+    return remove
 
 
 def _add(entry: FileEntry, replacement: Replacement, drops_row_ids: bool) -> Action:
     assert entry.action is not None
-    fields = {
-        name: field
-        for name, field in entry.action.items()
-        if not (drops_row_ids and name in _ROW_IDS)
-    }
+    fields = dict(entry.action)
+    if drops_row_ids:
+        for name in _ROW_IDS:
+            fields.pop(name, None)
     return fields | {
         "path": replace_name(entry.path, replacement.new_path.rpartition("/")[2]),
         "size": replacement.new_bytes,
@@ -86,7 +85,8 @@ def _add(entry: FileEntry, replacement: Replacement, drops_row_ids: bool) -> Act
 
 
 _ATTEMPTS = 100
-_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
+_FIRST_WAIT = 0.01
+_LONGEST_WAIT = 0.5
 """Seconds; the wait doubles per attempt."""
 _SUSPENDED = "delta.rowTrackingSuspended"
 _TIMESTAMPS = ("delta.enableInCommitTimestamps", "delta.enableInCommitTimestamps-preview")
@@ -112,27 +112,26 @@ class DeltaTable(LakeTable):
         self.properties = metadata.properties
         self.columns = metadata.schema.names
         self.partition_columns = frozenset((name,) for name in metadata.partition_columns)
-        self.partition_types = {
-            name: metadata.schema.types[name]
-            for name in metadata.partition_columns
-            if name in metadata.schema.types
-        }
+        types = metadata.schema.types
+        with_type = [name for name in metadata.partition_columns if name in types]
+        self.partition_types = {name: types[name] for name in with_type}
 
     def live_files(self) -> Iterator[LiveFile]:
         """Yield the data files of this version, in the order of the log."""
         _, metadata = self._snapshot.ensure_complete()
-        paths: dict[str, int] = {}
-        for path, _ in self._snapshot.files:
-            paths[path] = paths.get(path, 0) + 1
+        counts = Counter(path for path, _ in self._snapshot.files)
         reasons = _Reasons(self._snapshot, self.location)
         partitions: dict[int, Mapping[str, str | None]] = {}
         for (path, _), entry in self._snapshot.files.items():
             if id(entry.partition) not in partitions:
                 partitions[id(entry.partition)] = _name_partition(metadata, entry.partition)
-            reason = (
-                reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
-            )
-            deletes = () if entry.vector is None else (parse_vector(entry.vector, self.location),)
+            if counts[path] == 1:
+                reason = reasons.of(entry)
+            else:
+                reason = "the log lists the file more than once"
+            deletes: tuple[Deletes, ...] = ()
+            if entry.vector is not None:
+                deletes = (parse_vector(entry.vector, self.location),)
             yield LiveFile(
                 locate(self.location, entry.path),
                 entry.bytes,
@@ -155,14 +154,15 @@ class DeltaTable(LakeTable):
             for fields in self._log.all_files():
                 values = tuple(texts_of(fields, "partitionValues").items())
                 partition = partitions.setdefault(values, _name_partition(metadata, dict(values)))
-                path, unknown = (
+                unknown = names - partition.keys()
+                yield LiveFile(
                     locate(self.location, required(fields, "path", str)),
-                    names - partition.keys(),
+                    optional(fields, "size", int),
+                    partition,
+                    columns=columns if unknown else None,
+                    unknown=unknown,
+                    is_live=False,
                 )
-                file = LiveFile(
-                    path, optional(fields, "size", int), partition, unknown=unknown, is_live=False
-                )
-                yield file._replace(columns=columns) if unknown else file
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         """Raise RefusedError, with the feature's name, if no commit can be made to this table."""
@@ -178,17 +178,16 @@ class DeltaTable(LakeTable):
             if self.location.startswith(("s3://", "s3a://", "s3n://")) and not conditional_put:
                 raise RefusedError(
                     "on S3, a commit is safe only if all writers of the table create log entries "
-                    "by conditional PUT requests, which Delta "
-                    "Spark does not do by default: a concurrent commit could replace the other one",
+                    "by conditional PUT requests, which Delta Spark does not do by default: a "
+                    "concurrent commit could replace the other one",
                     hint="if all writers do, confirm it by allowing conditional-put",
                 )
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         """Replace files in one commit in which no row changes: see `Table.commit`."""
+        by_path = {replacement.old_path: replacement for replacement in replacements}
         with ErrorPlace(self.location):
-            return self._commit(
-                {replacement.old_path: replacement for replacement in replacements}, change
-            )
+            return self._commit(by_path, change)
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         """Return those of these file names that any version in the log has, also those whose
@@ -199,7 +198,7 @@ class DeltaTable(LakeTable):
     def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
         self.ensure_changeable(conditional_put=self._conditional_put)
         old_sizes = {
-            file.path: file.bytes for file in self.live_files() if file.path in replacements
+            live.path: live.bytes for live in self.live_files() if live.path in replacements
         }
         transaction = str(uuid.uuid4())
 
@@ -219,15 +218,12 @@ class DeltaTable(LakeTable):
             if not self._is_exclusive:
                 self._folders.ensure_exclusive(self.location)
                 self._is_exclusive = True
-            if self._log.create(newest.version + 1, data, transaction):
-                messages.info(
-                    "committed version %s of %s", newest.version + 1, redact(self.location)
-                )
-                undo = (
-                    f"RESTORE TABLE delta.`{self.location.replace('`', '``')}` TO VERSION "
-                    f"AS OF {newest.version}"
-                )
-                return Commit(f"version {newest.version + 1}", len(pairs), vanished, attempt, undo)
+            version = newest.version + 1
+            if self._log.create(version, data, transaction):
+                messages.info("committed version %s of %s", version, redact(self.location))
+                quoted = self.location.replace("`", "``")
+                undo = f"RESTORE TABLE delta.`{quoted}` TO VERSION AS OF {newest.version}"
+                return Commit(f"version {version}", len(pairs), vanished, attempt, undo)
         raise RefusedError(
             f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
             hint="try again when fewer writers commit",
@@ -250,11 +246,8 @@ class DeltaTable(LakeTable):
             if path in pairs:
                 twice.add(path)
             # A file of the same name but another size is not the one that was copied.
-            if (
-                path in replacements
-                and old_sizes.get(path) == entry.bytes
-                and reasons.of(entry) is None
-            ):
+            is_copied = path in replacements and old_sizes.get(path) == entry.bytes
+            if is_copied and reasons.of(entry) is None:
                 pairs[path] = entry, replacements[path]
         return {path: pair for path, pair in pairs.items() if path not in twice}
 
@@ -266,16 +259,12 @@ class DeltaTable(LakeTable):
         transaction: str,
     ) -> bytes:
         """Return the bytes of the commit after `newest`. Each entry has its whole action."""
-        properties, now = newest.ensure_complete()[1].properties, time.time_ns() // 1_000_000
+        _, metadata = newest.ensure_complete()
+        properties = metadata.properties
+        now = time.time_ns() // 1_000_000
         info: Action = {}
         if any(_is_true(properties, name) for name in _TIMESTAMPS):
-            last = optional(self._log.commit_info(newest.version) or {}, "inCommitTimestamp", int)
-            if last is None:
-                raise UnreadableError(
-                    f"version {newest.version} has no inCommitTimestamp, although the table "
-                    "requires it"
-                )
-            info["inCommitTimestamp"] = max(now, last + 1)
+            info["inCommitTimestamp"] = max(now, self._last_timestamp(newest.version) + 1)
         info |= {
             "timestamp": now,
             "operation": change.operation,
@@ -293,11 +282,20 @@ class DeltaTable(LakeTable):
         if _is_true(properties, "delta.enableRowTracking"):
             info["tags"] = {"delta.rowTracking.preserved": "true"}
         drops_row_ids = _is_true(properties, _SUSPENDED)
-        removals = (("remove", _remove(entry, now)) for entry, _ in pairs)
-        additions = (
-            ("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in pairs
-        )
-        return build_actions((("commitInfo", info), *removals, *additions))
+        actions = [("commitInfo", info)]
+        actions += [("remove", _remove(entry, now)) for entry, _ in pairs]
+        actions += [("add", _add(entry, copy, drops_row_ids)) for entry, copy in pairs]
+        return build_actions(actions)
+
+    def _last_timestamp(self, version: int) -> int:
+        """Return the timestamp in the commit of a version, in milliseconds since 1970."""
+        info = self._log.commit_info(version) or {}
+        timestamp = optional(info, "inCommitTimestamp", int)
+        if timestamp is None:
+            raise UnreadableError(
+                f"version {version} has no inCommitTimestamp, although the table requires it"
+            )
+        return timestamp
 
 
 def _is_true(properties: Mapping[str, str], name: str) -> bool:
@@ -311,9 +309,8 @@ class _Reasons:
         self._location = location
         self._folder = FolderOfTable(location)
         protocol, metadata = snapshot.ensure_complete()
-        self._needs_row_ids = "rowTracking" in protocol.writer_features and not _is_true(
-            metadata.properties, _SUSPENDED
-        )
+        is_suspended = _is_true(metadata.properties, _SUSPENDED)
+        self._needs_row_ids = "rowTracking" in protocol.writer_features and not is_suspended
 
     def of(self, entry: FileEntry) -> str | None:
         if is_absolute(entry.path):
