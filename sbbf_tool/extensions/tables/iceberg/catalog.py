@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _BLOCK = 1 << 20
-_LONGEST_WAIT, _CLOCK_STEP = 60.0, 0.5
+_LONGEST_WAIT = 60.0
+_CLOCK_STEP = 0.5
 """Seconds to wait for a clock that is behind, and between two looks at it: it may be set
 meanwhile."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,33 +78,33 @@ def load_source(name: str) -> CatalogSource:
     except UnreadableError as error:
         raise error.at(file=name) from error.__cause__
     if properties is None:
-        listing = (
-            f"its catalogs are {', '.join(sorted(catalogs)[:20])}"
-            if catalogs
-            else "it has no catalogs"
-        )
+        hint = "it has no catalogs"
+        if catalogs:
+            hint = f"its catalogs are {', '.join(sorted(catalogs)[:20])}"
         raise MissingError(
             f"no such file, and PyIceberg's configuration has no catalog {catalog_name!r}",
             file=name,
-            hint=listing,
+            hint=hint,
         )
     parse_table(table, name)
     try:
         catalog = load_catalog(catalog_name, **properties)
     except (ImportError, NotInstalledError) as error:
-        # PyIceberg itself is installed, and says how to install what this kind of catalog needs.
-        missing = getattr(
-            error if isinstance(error, ImportError) else error.__cause__, "name", None
-        )
-        module = f" {missing}" if missing else ""
-        raise UsageError(
-            f"PyIceberg lacks the package{module} for this catalog: {_describe(error)}", file=name
-        ) from error
+        raise _package_error(error).at(file=name) from error
     except Exception as error:
         raise UnreadableError(
             f"PyIceberg cannot open the catalog: {_describe(error)}", file=name
         ) from error
     return CatalogSource(catalog, catalog_name, table)
+
+
+def _package_error(error: Exception) -> UsageError:
+    """Return the error for a package that a catalog needs: PyIceberg itself is installed, and says
+    how to install what this kind of catalog needs."""
+    cause = error if isinstance(error, ImportError) else error.__cause__
+    missing = getattr(cause, "name", None)
+    module = f" {missing}" if missing else ""
+    return UsageError(f"PyIceberg lacks the package{module} for this catalog: {_describe(error)}")
 
 
 def parse_table(text: str, file: str) -> tuple[str, ...]:
@@ -117,8 +118,11 @@ def parse_table(text: str, file: str) -> tuple[str, ...]:
         raise UsageError(
             "the name of a table in a catalog needs a namespace and a table", file=file, hint=hint
         )
-    parts = (match[0] for match in _PART.finditer(text))
-    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
+    return tuple(_unquote(match[0]) for match in _PART.finditer(text))
+
+
+def _unquote(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part
 
 
 def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
@@ -162,10 +166,10 @@ class CatalogSource(MetadataSource):
             ) from None
         except Exception as error:
             raise _load_error(error).at(file=self.name) from error
-        files, location = CatalogFiles(table.io), table.metadata_location
-        return CatalogState(
-            read_file(files, location, MAX_METADATA, parse_metadata), location, files, table
-        )
+        files = CatalogFiles(table.io)
+        location = table.metadata_location
+        metadata = read_file(files, location, MAX_METADATA, parse_metadata)
+        return CatalogState(metadata, location, files, table)
 
     def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():
@@ -223,11 +227,9 @@ class CatalogSource(MetadataSource):
             raise CommitStateUnknownError(_describe(error)) from error
 
     def undo(self, snapshot_id: int) -> str:
+        catalog = _quote(self._catalog_name)
         table = ".".join(map(_quote, self._identifier)).replace("\\", "\\\\").replace("'", "\\'")
-        return (
-            f"CALL {_quote(self._catalog_name)}.system.rollback_to_snapshot('{table}', "
-            f"{snapshot_id})"
-        )
+        return f"CALL {catalog}.system.rollback_to_snapshot('{table}', {snapshot_id})"
 
 
 def _wait_for_clock(state: TableState, name: str) -> None:
@@ -260,7 +262,10 @@ def _format_time(milliseconds: int) -> str:
 
 def _quote(name: str) -> str:
     """Write a name in SQL of Spark."""
-    return name if _SPARK_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+    if _SPARK_NAME.fullmatch(name):
+        return name
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
 
 
 def _requests(
@@ -283,13 +288,9 @@ def _requests(
     if snapshot is not None:
         # PyIceberg has a sequence number in format 1 too.
         model = Snapshot.model_validate({"sequence-number": 0, **snapshot})
-        retention = {
-            key: value
-            for key, value in metadata.main_ref.items()
-            if key not in ("snapshot-id", "type")
-        }
+        # The reference keeps its retention.
         reference = {
-            **retention,
+            **metadata.main_ref,
             "ref-name": MAIN,
             "type": "branch",
             "snapshot-id": model.snapshot_id,
@@ -298,21 +299,13 @@ def _requests(
         requirements.append(
             AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": parent})
         )
-        updates += [
-            AddSnapshotUpdate(snapshot=model),
-            SetSnapshotRefUpdate.model_validate(reference),
-        ]
+        updates.append(AddSnapshotUpdate(snapshot=model))
+        updates.append(SetSnapshotRefUpdate.model_validate(reference))
     if properties:
-        updates.append(
-            SetPropertiesUpdate(
-                updates={name: text for name, text in properties.items() if text is not None}
-            )
-        )
-        updates.append(
-            RemovePropertiesUpdate(
-                removals=[name for name, text in properties.items() if text is None]
-            )
-        )
+        added = {name: text for name, text in properties.items() if text is not None}
+        removed = [name for name, text in properties.items() if text is None]
+        updates.append(SetPropertiesUpdate(updates=added))
+        updates.append(RemovePropertiesUpdate(removals=removed))
     return tuple(requirements), tuple(updates)
 
 
@@ -365,7 +358,7 @@ def _load_error(error: Exception) -> SbbfError:
     """Return the error for an exception of PyIceberg's `load_table`; pydantic, which parses the
     metadata, lists all that it found."""
     list_findings = getattr(error.__cause__ or error, "errors", None)
-    findings = list_findings() if callable(list_findings) else ()
+    findings = list_findings() if callable(list_findings) else None
     if not findings:
         return UnreadableError(f"the catalog cannot load the table: {_describe(error)}")
     finding = findings[0]
@@ -375,17 +368,14 @@ def _load_error(error: Exception) -> SbbfError:
     # The first part is the format version by which pydantic chose the type.
     place = ".".join(str(part) for part in finding["loc"][1:])
     message = " ".join(finding["msg"].split())[:200]
-    return UnreadableError(
-        "the metadata of the table contradicts the format: "
-        f"{f'{place}: ' if place else ''}{message}"
-    )
+    if place:
+        message = f"{place}: {message}"
+    return UnreadableError(f"the metadata of the table contradicts the format: {message}")
 
 
 def _describe(error: BaseException) -> str:
     # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of
     # the request.
-    text = re.split(
-        r"(?i): (?:received unexpected|could not decode) json| \[type=",
-        " ".join(str(error).split()),
-    )[0]
+    text = " ".join(str(error).split())
+    text = re.split(r"(?i): (?:received unexpected|could not decode) json| \[type=", text)[0]
     return ": ".join(filter(None, (type(error).__name__, text)))[:300]

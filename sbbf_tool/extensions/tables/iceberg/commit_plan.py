@@ -11,7 +11,7 @@ the old files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,9 +118,8 @@ def _iter_records(
         if version > 1 and (entry.sequence_number is None or entry.file_sequence_number is None):
             raise UnreadableError(f"the entry of {entry.path:.200} has no sequence number")
         number = entry.sequence_number or 0
-        tally.min_sequence_number = (
-            number if tally.min_sequence_number is None else min(tally.min_sequence_number, number)
-        )
+        if tally.min_sequence_number is None or number < tally.min_sequence_number:
+            tally.min_sequence_number = number
         copy = copies.get(entry.key)
         if copy is None:
             if entry.snapshot_id is None:
@@ -158,11 +157,8 @@ def build_manifest_list(
     rows: list[Mapping[str, Any]] = []
     for manifest in manifests:
         record = records.get(manifest.path, manifest.record)
-        if (
-            metadata.format_version > 2
-            and manifest.content == DATA
-            and record.get("first_row_id") is None
-        ):
+        may_need_id = metadata.format_version > 2 and manifest.content == DATA
+        if may_need_id and record.get("first_row_id") is None:
             record = {**record, "first_row_id": row_id}
             for name in ("added_rows_count", "existing_rows_count"):
                 row_id += _count(record, name, manifest.path)
@@ -206,34 +202,40 @@ def build_snapshot(
 def _summarize(
     metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], change: Change
 ) -> dict[str, str]:
-    def total(count: Callable[[ManifestRewrite], int]) -> int:
-        return sum(map(count, rewrites))
-
-    files, rows = total(lambda each: each.files), total(lambda each: each.rows)
-    old_bytes, new_bytes = total(lambda each: each.old_bytes), total(lambda each: each.new_bytes)
-    before = metadata.current.summary if metadata.current else {}
-    totals = {
-        name: value
-        for name, value in before.items()
-        if name.startswith("total-") and re.fullmatch("[0-9]{1,30}", value)
-    }
-    if "total-files-size" in totals:
-        totals["total-files-size"] = str(
-            max(0, int(totals["total-files-size"]) + new_bytes - old_bytes)
-        )
-    return {
+    total = ManifestRewrite()
+    for rewrite in rewrites:
+        total.files += rewrite.files
+        total.rows += rewrite.rows
+        total.old_bytes += rewrite.old_bytes
+        total.new_bytes += rewrite.new_bytes
+        total.partitions |= rewrite.partitions
+    summary = {
         "operation": "replace",
-        "added-data-files": str(files),
-        "deleted-data-files": str(files),
-        "added-records": str(rows),
-        "deleted-records": str(rows),
-        "added-files-size": str(new_bytes),
-        "removed-files-size": str(old_bytes),
-        "changed-partition-count": str(len(set().union(*(each.partitions for each in rewrites)))),
-        **totals,
-        "sbbf.operation": change.operation,
-        **({"sbbf.columns": ", ".join(change.columns)} if change.columns else {}),
+        "added-data-files": str(total.files),
+        "deleted-data-files": str(total.files),
+        "added-records": str(total.rows),
+        "deleted-records": str(total.rows),
+        "added-files-size": str(total.new_bytes),
+        "removed-files-size": str(total.old_bytes),
+        "changed-partition-count": str(len(total.partitions)),
     }
+    summary |= _carry_totals(metadata, total)
+    summary["sbbf.operation"] = change.operation
+    if change.columns:
+        summary["sbbf.columns"] = ", ".join(change.columns)
+    return summary
+
+
+def _carry_totals(metadata: TableMetadata, total: ManifestRewrite) -> dict[str, str]:
+    """Return the totals of the table from the summary of its snapshot, of which a commit changes
+    only the bytes."""
+    before = metadata.current.summary if metadata.current else {}
+    names = [name for name in before if name.startswith("total-")]
+    totals = {name: before[name] for name in names if re.fullmatch("[0-9]{1,30}", before[name])}
+    if "total-files-size" in totals:
+        size = int(totals["total-files-size"]) + total.new_bytes - total.old_bytes
+        totals["total-files-size"] = str(max(0, size))
+    return totals
 
 
 def _count(record: Mapping[str, Any], name: str, path: str) -> int:

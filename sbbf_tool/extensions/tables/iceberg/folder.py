@@ -66,34 +66,30 @@ class FolderSource(MetadataSource):
                 f"cannot be listed: {error.strerror or error}", file=self._metadata_folder
             ) from error
         versions = _hadoop_versions(names)
-        name = (
-            versions[self._find_version(versions)] if versions else self._find_catalog_name(names)
-        )
+        if versions:
+            name = versions[self._find_version(versions)]
+        else:
+            name = self._find_catalog_name(names)
         location = join(self._metadata_folder, name)
-        return TableState(
-            read_file(self._files, location, MAX_METADATA, parse_metadata), location, self._files
-        )
+        metadata = read_file(self._files, location, MAX_METADATA, parse_metadata)
+        return TableState(metadata, location, self._files)
 
     def _find_version(self, versions: Mapping[int, str]) -> int:
         """Return the newest version: the hint may lag behind."""
         hint = self._read_hint()
-        version = (
-            int(hint)
-            if hint.isascii() and hint.isdigit() and int(hint) in versions
-            else max(versions)
-        )
+        version = max(versions)
+        if hint.isascii() and hint.isdigit() and int(hint) in versions:
+            version = int(hint)
         while version + 1 in versions:
             version += 1
         return version
 
     def _read_hint(self) -> str:
-        with suppress(OSError, ValueError):
-            return (
-                self._files.read(join(self._metadata_folder, HINT), _LARGEST_HINT)
-                .decode("ascii")
-                .strip()
-            )
-        return ""
+        try:
+            data = self._files.read(join(self._metadata_folder, HINT), _LARGEST_HINT)
+            return data.decode("ascii").strip()
+        except (OSError, ValueError):
+            return ""
 
     def _find_catalog_name(self, names: Sequence[str]) -> str:
         hint = self._read_hint()
@@ -102,7 +98,8 @@ class FolderSource(MetadataSource):
                 return name
         numbers: dict[int, list[str]] = {}
         for name in names:
-            if match := _CATALOG_NAME.fullmatch(name):
+            match = _CATALOG_NAME.fullmatch(name)
+            if match:
                 numbers.setdefault(int(match[1]), []).append(name)
         if not numbers:
             raise UnreadableError(
@@ -132,7 +129,8 @@ class FolderSource(MetadataSource):
         return RefusedError(reason, file=self.name, hint=_BY_CATALOG)
 
     def ensure_changeable(self, state: TableState) -> None:
-        if (refusal := self.why_unchangeable) is not None:
+        refusal = self.why_unchangeable
+        if refusal is not None:
             raise refusal
         where = open_name(state.metadata.location)
         if not is_local(where) or os.path.realpath(where) != os.path.realpath(self._folder):
@@ -153,16 +151,12 @@ class FolderSource(MetadataSource):
         version = int(match[1]) + 1
         before = join(join(state.metadata.location, "metadata"), os.path.basename(state.location))
         data = build_metadata(state.metadata, before, snapshot, properties)
-        codec = (
-            change_properties(state.metadata.properties, properties)
-            .get("write.metadata.compression-codec", "none")
-            .lower()
-        )
-        if codec == "gzip":
+        after = change_properties(state.metadata.properties, properties)
+        name = f"v{version}.metadata.json"
+        if after.get("write.metadata.compression-codec", "none").lower() == "gzip":
             data = gzip.compress(data, mtime=0)
-        path = join(
-            self._metadata_folder, f"v{version}{'.gz' if codec == 'gzip' else ''}.metadata.json"
-        )
+            name = f"v{version}.gz.metadata.json"
+        path = join(self._metadata_folder, name)
         if version in _hadoop_versions(self._files.list(self._metadata_folder)):
             raise CommitConflictError
         self._create(path, data)
@@ -221,6 +215,7 @@ def _hadoop_versions(names: Sequence[str]) -> dict[int, str]:
     reads the one without compression."""
     versions: dict[int, str] = {}
     for name in sorted(names, key=len, reverse=True):
-        if match := _HADOOP_NAME.fullmatch(name):
+        match = _HADOOP_NAME.fullmatch(name)
+        if match:
             versions[int(match[1])] = name
     return versions

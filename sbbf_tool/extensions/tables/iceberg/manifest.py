@@ -2,58 +2,41 @@
 Number Inheritance", "Row Lineage").
 
 Both are Avro files. Records keep all their fields, known or not, and are written back with the
-schema of the file that they come from. Writers of the format may name fields as they like, since
-field ids identify them (`added_data_files_count` is now `added_files_count`); known fields are
-renamed to the names of the specification.
+schema of the file that they come from; see `manifest_schema`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
-from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header
-from sbbf_tool.extensions.avro.schema import fields_of, parse_schema
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values
+from sbbf_tool.extensions.avro.schema import fields_of
+from sbbf_tool.extensions.tables.iceberg.manifest_schema import (
+    parse_list_header,
+    parse_manifest_header,
+    partition_ids,
+    upgrade_list,
+    upgrade_manifest,
+)
 from sbbf_tool.extensions.tables.iceberg.source import identity, open_name
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional, required
 
 MAX_MANIFEST = 512 << 20
 """Maximum number of bytes of a manifest or manifest list."""
-EXISTING, ADDITION, DELETION = 0, 1, 2
-DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+EXISTING = 0
+ADDITION = 1
+DELETION = 2
+_STATUSES = (EXISTING, ADDITION, DELETION)
+DATA = 0
+POSITION_DELETES = 1
+EQUALITY_DELETES = 2
+_CONTENTS = (DATA, POSITION_DELETES, EQUALITY_DELETES)
 FILE_PATH_ID = 2147483546
 """Field id of the column of a position delete file that has the paths of data files."""
-
-_LIST_NAMES = {
-    500: "manifest_path", 501: "manifest_length", 502: "partition_spec_id", 517: "content", 515: "sequence_number",
-    516: "min_sequence_number", 503: "added_snapshot_id", 504: "added_files_count", 505: "existing_files_count",
-    506: "deleted_files_count", 512: "added_rows_count", 513: "existing_rows_count", 514: "deleted_rows_count", 507: "partitions",
-    519: "key_metadata", 520: "first_row_id",
-}  # fmt: skip
-_ENTRY_NAMES = {
-    0: "status",
-    1: "snapshot_id",
-    3: "sequence_number",
-    4: "file_sequence_number",
-    2: "data_file",
-}
-_FILE_NAMES = {
-    134: "content", 100: "file_path", 101: "file_format", 102: "partition", 103: "record_count", 104: "file_size_in_bytes",
-    125: "lower_bounds", 128: "upper_bounds", 131: "key_metadata", 142: "first_row_id", 143: "referenced_data_file", 144: "content_offset",
-}  # fmt: skip
-# Fields that a newer format version requires, with their Avro types and values for older records.
-_LIST_V2 = (
-    (517, "int", 0), (515, "long", 0), (516, "long", 0), (504, "int", 0), (505, "int", 0), (506, "int", 0), (512, "long", 0),
-    (513, "long", 0), (514, "long", 0),
-)  # fmt: skip
-_LIST_V3 = ((520, ["null", "long"], None),)
-_ENTRY_V2 = ((3, ["null", "long"], None), (4, ["null", "long"], None))
-_FILE_V2 = ((134, "int", 0),)
-_FILE_V3 = ((142, ["null", "long"], None),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +57,8 @@ class ManifestFile:
     def rows(self) -> int:
         """Rows of the live files. Raises UnreadableError if the record does not have their
         numbers."""
-        return required(self.record, "added_rows_count", int) + required(
-            self.record, "existing_rows_count", int
-        )
+        added = required(self.record, "added_rows_count", int)
+        return added + required(self.record, "existing_rows_count", int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +93,8 @@ class IcebergEntry:
     def bounds_of(self, field_id: int) -> tuple[bytes | None, bytes | None]:
         """Return the lower and upper bound of a column, as stored; None for those that are
         missing."""
-        return _find(self.file, "lower_bounds", field_id), _find(
-            self.file, "upper_bounds", field_id
-        )
+        lower = _find(self.file, "lower_bounds", field_id)
+        return lower, _find(self.file, "upper_bounds", field_id)
 
 
 class Manifest(Frozen):
@@ -128,18 +109,14 @@ class Manifest(Frozen):
     def entries(self) -> Iterator[IcebergEntry]:
         """Yield all entries. Raises UnreadableError, with the block's offset, if one contradicts
         the format."""
-        row_id = self.file.first_row_id
+        row_id = self.file.first_row_id if self.file.content == DATA else None
         for record in iter_values(self.data, self.header):
             entry = _parse_entry(record, self.file)
-            if (
-                self.file.content == DATA
-                and entry.first_row_id is None
-                and row_id is not None
-                and entry.status != DELETION
-            ):
-                entry = replace(entry, first_row_id=row_id)
+            if row_id is None or entry.first_row_id is not None or entry.status == DELETION:
+                yield entry
+            else:
+                yield replace(entry, first_row_id=row_id)
                 row_id += entry.rows
-            yield entry
 
     def live_entries(self) -> Iterator[IcebergEntry]:
         """Yield the entries of files that the snapshot has."""
@@ -149,7 +126,7 @@ class Manifest(Frozen):
 def parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[ManifestFile]]:
     """Parse a manifest list. Raises UnreadableError if it contradicts the format, or names a
     manifest twice."""
-    header = _parse_header(data, _LIST_NAMES, {})
+    header = parse_list_header(data)
     manifests = list(map(_parse_manifest_file, iter_values(data, header)))
     if len({manifest.path for manifest in manifests}) < len(manifests):
         raise UnreadableError("the manifest list names a manifest twice")
@@ -161,8 +138,8 @@ def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:
     encrypted."""
     if file.encrypted:
         raise UnreadableError("the manifest is encrypted")
-    header = _parse_header(data, _ENTRY_NAMES, _FILE_NAMES)
-    return Manifest(header, data, file, _partition_ids(header))
+    header = parse_manifest_header(data)
+    return Manifest(header, data, file, tuple(partition_ids(header)))
 
 
 def build_manifest(
@@ -176,11 +153,8 @@ def build_manifest(
         metadata["content"] = b"data"
     # The bounds and counts of columns are most of a manifest: with the names of their types,
     # fastavro does not search the unions.
-    optional_fields = [
-        name
-        for name, kind in fields_of(fields_of(header.schema)["data_file"]).items()
-        if isinstance(kind, list)
-    ]
+    kinds = fields_of(fields_of(header.schema)["data_file"])
+    optional_fields = [name for name, kind in kinds.items() if isinstance(kind, list)]
     values = (
         {**record, "data_file": _name_arrays(record["data_file"], optional_fields)}
         for record in records
@@ -189,21 +163,12 @@ def build_manifest(
 
 
 def _name_arrays(file: Mapping[str, Any], optional_fields: Sequence[str]) -> dict[str, Any]:
-    arrays = {
-        name: ("array", file[name]) for name in optional_fields if isinstance(file.get(name), list)
-    }
-    return {**file, **arrays}
-
-
-def upgrade_manifest(header: AvroHeader, format_version: int) -> AvroHeader:
-    """Return the header with all fields that the format version requires."""
-    tree = json.loads(header.schema_text)
-    if format_version > 1:
-        _add_fields(tree, _ENTRY_V2, _ENTRY_NAMES)
-        _add_fields(_data_file(tree), _FILE_V2, _FILE_NAMES)
-    if format_version > 2:
-        _add_fields(_data_file(tree), _FILE_V3, _FILE_NAMES)
-    return _with_schema(header, tree)
+    named = dict(file)
+    for name in optional_fields:
+        value = file.get(name)
+        if isinstance(value, list):
+            named[name] = ("array", value)
+    return named
 
 
 def build_entry(
@@ -226,10 +191,8 @@ def build_entry(
     if path is not None:
         file |= {"file_path": path, "file_size_in_bytes": size}
     if format_version > 1:
-        record |= {
-            "sequence_number": entry.sequence_number,
-            "file_sequence_number": None if path is not None else entry.file_sequence_number,
-        }
+        record["sequence_number"] = entry.sequence_number
+        record["file_sequence_number"] = entry.file_sequence_number if path is None else None
         file.setdefault("content", DATA)
     if format_version > 2:
         file["first_row_id"] = entry.first_row_id
@@ -244,83 +207,19 @@ def build_manifest_list(
 ) -> bytes:
     """Build a manifest list from records of a manifest list with this header, with this metadata
     beside that of the header."""
-    tree = json.loads(header.schema_text)
-    required_fields = (_LIST_V2 if format_version > 1 else ()) + (
-        _LIST_V3 if format_version > 2 else ()
-    )
-    _add_fields(tree, required_fields, _LIST_NAMES)
-    # Numbers that format 1 does not know are those of its files.
-    defaults = {_LIST_NAMES[number]: value for number, _, value in required_fields}
-    complete = [
-        {**record, **{name: value for name, value in defaults.items() if record.get(name) is None}}
-        for record in records
-    ]
-    texts = {
-        key: value.encode()
-        for key, value in {**metadata, "format-version": str(format_version)}.items()
-    }
-    return build_file(
-        _with_schema(header, tree).renew(metadata={**header.metadata, **texts}), complete
-    )
-
-
-def _parse_header(
-    data: bytes, names: Mapping[int, str], file_names: Mapping[int, str]
-) -> AvroHeader:
-    header = parse_header(data)
-    tree = json.loads(header.schema_text)
-    _rename_fields(tree, names)
-    if file_names:
-        _rename_fields(_data_file(tree), file_names)
-    return _with_schema(header, tree)
-
-
-def _with_schema(header: AvroHeader, tree: Any) -> AvroHeader:
-    text = json.dumps(tree)
-    return replace(header, schema_text=text, schema=parse_schema(text))
-
-
-def _fields(tree: Any) -> list[dict[str, Any]]:
-    fields = tree.get("fields") if isinstance(tree, dict) and tree.get("type") == "record" else None
-    if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
-        raise UnreadableError("the values of the Avro file are not records of Iceberg")
-    return fields
-
-
-def _rename_fields(tree: Any, names: Mapping[int, str]) -> None:
-    for field in _fields(tree):
-        if type(field.get("field-id")) is int and field["field-id"] in names:
-            field["name"] = names[field["field-id"]]
-
-
-def _data_file(tree: Any) -> Any:
-    for field in _fields(tree):
-        if field.get("name") == "data_file":
-            return field.get("type")
-    raise UnreadableError("the manifest has no field data_file")
-
-
-def _add_fields(
-    tree: Any, required_fields: Sequence[tuple[int, Any, Any]], names: Mapping[int, str]
-) -> None:
-    fields = _fields(tree)
-    present = {field.get("name") for field in fields}
-    for number, kind, default in required_fields:
-        if names[number] not in present:
-            fields.append(
-                {"name": names[number], "type": kind, "default": default, "field-id": number}
-            )
-
-
-def _partition_ids(header: AvroHeader) -> tuple[int | None, ...]:
-    tree = json.loads(header.schema_text)
-    for field in _fields(_data_file(tree)):
-        if field.get("name") == "partition":
-            return tuple(
-                number if type(number := each.get("field-id")) is int else None
-                for each in _fields(field.get("type"))
-            )
-    return ()
+    header, defaults = upgrade_list(header, format_version)
+    complete = []
+    for record in records:
+        values = dict(record)
+        # Numbers that format 1 does not know are those of its files.
+        for name, default in defaults.items():
+            if values.get(name) is None:
+                values[name] = default
+        complete.append(values)
+    texts = dict(header.metadata)
+    for key, text in {**metadata, "format-version": str(format_version)}.items():
+        texts[key] = text.encode()
+    return build_file(header.renew(metadata=texts), complete)
 
 
 def _parse_manifest_file(record: Any) -> ManifestFile:
@@ -347,29 +246,21 @@ def _parse_entry(record: Any, manifest: ManifestFile) -> IcebergEntry:
     path = required(file, "file_path", str)
     with ErrorPlace(None, lambda: f"entry of {path[:200]}"):
         content = optional(file, "content", int) or DATA
-        if status not in (EXISTING, ADDITION, DELETION) or content not in (
-            DATA,
-            POSITION_DELETES,
-            EQUALITY_DELETES,
-        ):
+        if status not in _STATUSES or content not in _CONTENTS:
             raise UnreadableError(f"the entry has the unknown status {status} or content {content}")
         if (content == DATA) != (manifest.content == DATA):
             raise UnreadableError("a manifest has both data files and delete files")
-        rows, size = required(file, "record_count", int), required(file, "file_size_in_bytes", int)
+        rows = required(file, "record_count", int)
+        size = required(file, "file_size_in_bytes", int)
         if rows < 0 or size < 0:
             raise UnreadableError(f"the entry states {rows} rows and {size} bytes")
         inherits = status == ADDITION or manifest.sequence_number == 0
+        inherited = manifest.sequence_number if inherits else None
         return IcebergEntry(
             status=status,
             snapshot_id=_first(optional(record, "snapshot_id", int), manifest.snapshot_id),
-            sequence_number=_first(
-                optional(record, "sequence_number", int),
-                manifest.sequence_number if inherits else None,
-            ),
-            file_sequence_number=_first(
-                optional(record, "file_sequence_number", int),
-                manifest.sequence_number if inherits else None,
-            ),
+            sequence_number=_first(optional(record, "sequence_number", int), inherited),
+            file_sequence_number=_first(optional(record, "file_sequence_number", int), inherited),
             first_row_id=optional(file, "first_row_id", int),
             content=content,
             path=path,

@@ -94,7 +94,8 @@ def parse_metadata(data: bytes) -> TableMetadata:
     Raises UnreadableError if it contradicts the format, and RefusedError for a later version of the
     format.
     """
-    tree = parse_object(_gunzip(data) if data.startswith(b"\x1f\x8b") else data, "the metadata")
+    text = _gunzip(data) if data.startswith(b"\x1f\x8b") else data
+    tree = parse_object(text, "the metadata")
     format_version = _number(tree, "format-version")
     if format_version is None or format_version < 1:
         raise UnreadableError(
@@ -105,9 +106,8 @@ def parse_metadata(data: bytes) -> TableMetadata:
     uuid = optional(tree, "table-uuid", str)
     if uuid is not None and not _UUID.fullmatch(uuid):
         raise UnreadableError(f"table-uuid {uuid!r:.60} is not a UUID")
-    snapshots = {
-        snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))
-    }
+    parsed = map(_parse_snapshot, _objects(tree, "snapshots"))
+    snapshots = {snapshot.id: snapshot for snapshot in parsed}
     schema_id, schema = _current_schema(tree)
     return TableMetadata(
         tree=tree,
@@ -149,22 +149,19 @@ def build_metadata(
     if snapshot is None:
         tree["last-updated-ms"] = before.time_after(read_clock())
     else:
-        number, at = snapshot["snapshot-id"], snapshot["timestamp-ms"]
-        tree["last-updated-ms"] = at
+        number = snapshot["snapshot-id"]
+        timestamp = snapshot["timestamp-ms"]
+        tree["last-updated-ms"] = timestamp
         if before.format_version > 1:
             tree["last-sequence-number"] = snapshot["sequence-number"]
         if before.format_version > 2:
             tree["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
         tree["current-snapshot-id"] = number
         tree["snapshots"] = [*(tree.get("snapshots") or ()), snapshot]
-        tree["refs"] = {
-            **(tree.get("refs") or {}),
-            MAIN: {**before.main_ref, "snapshot-id": number, "type": "branch"},
-        }
-        tree["snapshot-log"] = [
-            *(tree.get("snapshot-log") or ()),
-            {"timestamp-ms": at, "snapshot-id": number},
-        ]
+        main_ref = {**before.main_ref, "snapshot-id": number, "type": "branch"}
+        tree["refs"] = {**(tree.get("refs") or {}), MAIN: main_ref}
+        latest = {"timestamp-ms": timestamp, "snapshot-id": number}
+        tree["snapshot-log"] = [*(tree.get("snapshot-log") or ()), latest]
     earlier = {"timestamp-ms": before.last_updated_ms, "metadata-file": location}
     tree["metadata-log"] = [*(tree.get("metadata-log") or ()), earlier]
     if properties:
@@ -263,23 +260,23 @@ def _current_schema(tree: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 def _parse_specs(tree: Mapping[str, Any]) -> dict[int, tuple[PartitionField, ...]]:
     specs = _objects(tree, "partition-specs")
     if not specs and tree.get("partition-spec") is not None:
-        specs = [
-            {"spec-id": _number(tree, "default-spec-id") or 0, "fields": tree["partition-spec"]}
-        ]
-    return {
-        required(spec, "spec-id", int): tuple(
-            _parse_partition_field(field, at) for at, field in enumerate(_objects(spec, "fields"))
-        )
-        for spec in specs
-    }
+        number = _number(tree, "default-spec-id") or 0
+        specs = [{"spec-id": number, "fields": tree["partition-spec"]}]
+    fields_by_spec: dict[int, tuple[PartitionField, ...]] = {}
+    for spec in specs:
+        number = required(spec, "spec-id", int)
+        fields = enumerate(_objects(spec, "fields"))
+        fields_by_spec[number] = tuple(_parse_partition_field(field, at) for at, field in fields)
+    return fields_by_spec
 
 
 def _parse_partition_field(record: Mapping[str, Any], at: int) -> PartitionField:
     number = _number(record, "field-id")
+    if number is None:
+        # Format 1 numbers fields by position.
+        number = _FIRST_PARTITION_ID + at
     return PartitionField(
-        _FIRST_PARTITION_ID + at
-        if number is None
-        else number,  # format 1 numbers fields by position
+        number,
         _number(record, "source-id"),
         required(record, "name", str),
         required(record, "transform", str),

@@ -42,6 +42,9 @@ from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.running.table import LiveFile
 
+_Partition = tuple[int, str]
+"""Id of the partition spec, and the values as text."""
+
 
 class Reach(NamedTuple):
     """Data files that a delete file can reach: those between two paths, inclusive; None for no
@@ -56,9 +59,21 @@ class Reach(NamedTuple):
     def includes(self, path: str, *, is_exact: bool) -> bool:
         """Return whether a path is between the bounds, which may be the beginnings of paths unless
         they are exact."""
-        return (self.lower is None or self.lower <= path) and (
-            self.upper is None or path <= (self.upper if is_exact else f"{self.upper}\U0010ffff")
-        )
+        if self.lower is not None and path < self.lower:
+            return False
+        if self.upper is None:
+            return True
+        return path <= (self.upper if is_exact else _end_of(self.upper))
+
+    @property
+    def single(self) -> str | None:
+        """The only path between the bounds; None if there may be several."""
+        return self.lower if self.lower == self.upper else None
+
+
+def _end_of(prefix: str) -> str:
+    """Return the last of the paths that begin so."""
+    return f"{prefix}\U0010ffff"
 
 
 def reach_of(entry: IcebergEntry) -> Reach | None:
@@ -83,27 +98,31 @@ def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set
     ordered = sorted(locations)
     reachable: set[str] = set()
     for reach in reaches:
-        start = 0 if reach.lower is None else bisect_left(ordered, reach.lower)
-        # Bounds may be the beginnings of paths.
-        end = (
-            len(ordered)
-            if reach.upper is None
-            else bisect_right(ordered, f"{reach.upper}\U0010ffff")
-        )
-        candidates = {location for location in ordered[start:end] if location not in reachable}
+        start = 0
+        end = len(ordered)
+        if reach.lower is not None:
+            start = bisect_left(ordered, reach.lower)
+        if reach.upper is not None:
+            # Bounds may be the beginnings of paths.
+            end = bisect_right(ordered, _end_of(reach.upper))
+        candidates = set(ordered[start:end]) - reachable
         if not candidates:
             continue
-        if (reach.lower is not None and reach.lower == reach.upper) or not reach.is_readable:
+        if reach.single is not None or not reach.is_readable:
             reachable |= candidates
         else:
-            with open_batches(
-                open_name(reach.delete_file), ("file_path",), "position delete file"
-            ) as batches:
-                for batch in batches:
-                    reachable |= candidates.intersection(
-                        batch.column("file_path").unique().to_pylist()
-                    )
+            reachable |= _read_paths(reach.delete_file, candidates)
     return reachable
+
+
+def _read_paths(delete_file: str, candidates: AbstractSet[str]) -> set[str]:
+    """Return those of these locations of data files that a file of position deletes names."""
+    paths = set[str]()
+    name = open_name(delete_file)
+    with open_batches(name, ("file_path",), "position delete file") as batches:
+        for batch in batches:
+            paths |= candidates & set(batch.column("file_path").unique().to_pylist())
+    return paths
 
 
 class DeleteIndex:
@@ -121,54 +140,54 @@ class DeleteIndex:
         self.paths: set[str] = set()
         """Locations of the delete files."""
         self._by_path: dict[str, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
-        self._by_partition: dict[tuple[int, str], list[tuple[Reach, IcebergEntry]]] = defaultdict(
-            list
-        )
-        self._by_value: dict[tuple[int, str] | None, int] = {}
+        self._by_partition: dict[_Partition, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
+        self._by_value: dict[_Partition | None, int] = {}
         """The newest sequence number of equality deletes, by partition; those of None apply to all
         partitions."""
         for spec_id, entry in entries:
             self.paths.add(entry.path)
-            partition = spec_id, repr(entry.partition)
-            if (reach := reach_of(entry)) is None:
-                key = (
-                    None
-                    if all(field.transform == "void" for field in specs.get(spec_id, ()))
-                    else partition
-                )
+            partition = (spec_id, repr(entry.partition))
+            reach = reach_of(entry)
+            if reach is None:
+                is_of_all = all(field.transform == "void" for field in specs.get(spec_id, ()))
+                key = None if is_of_all else partition
                 self._by_value[key] = max(self._by_value.get(key, 0), entry.sequence_number or 0)
                 continue
             self.reaches.append(reach)
-            is_of_path = reach.lower is not None and reach.lower == reach.upper
-            (
-                self._by_path[reach.lower or ""] if is_of_path else self._by_partition[partition]
-            ).append((reach, entry))
+            if reach.single is None:
+                self._by_partition[partition].append((reach, entry))
+            else:
+                self._by_path[reach.single].append((reach, entry))
         self._lengths = set(map(len, self._by_path))
 
     def of(
         self, spec_id: int, file: IcebergEntry
     ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
-        partition, sequence = (spec_id, repr(file.partition)), file.sequence_number or 0
-        # Bounds may be the beginnings of paths.
-        by_path = (
-            pair for length in self._lengths for pair in self._by_path.get(file.path[:length], ())
-        )
-        deletes = [
-            _deletes_of(reach, entry, file.path)
-            for reach, entry in (*by_path, *self._by_partition.get(partition, ()))
-            if (entry.sequence_number or 0) >= sequence
-            and reach.includes(file.path, is_exact=entry.format == "PUFFIN")
-        ]
-        # Earlier position deletes are part of a deletion vector.
-        deletes = [each for each in deletes if isinstance(each, Vector)] or deletes
+        partition = (spec_id, repr(file.partition))
+        sequence = file.sequence_number or 0
+        deletes: list[PositionFile | Vector | UnknownDeletes] = []
+        for reach, entry in self._list_near(partition, file.path):
+            is_exact = entry.format == "PUFFIN"
+            is_later = (entry.sequence_number or 0) >= sequence
+            if is_later and reach.includes(file.path, is_exact=is_exact):
+                deletes.append(_deletes_of(reach, entry, file.path))
+        vectors = [delete for delete in deletes if isinstance(delete, Vector)]
+        if vectors:
+            # Earlier position deletes are part of a deletion vector.
+            deletes = [*vectors]
         newest = max(self._by_value.get(None, 0), self._by_value.get(partition, 0))
-        unknown = (
-            [UnknownDeletes("rows may be deleted by equality deletes, which are not applied")]
-            if newest > sequence
-            else []
-        )
-        return (*deletes, *unknown)
+        if newest > sequence:
+            reason = "rows may be deleted by equality deletes, which are not applied"
+            deletes.append(UnknownDeletes(reason))
+        return tuple(deletes)
+
+    def _list_near(self, partition: _Partition, path: str) -> Iterator[tuple[Reach, IcebergEntry]]:
+        """Yield the delete files of a path, and those of a partition."""
+        for length in self._lengths:
+            # Bounds may be the beginnings of paths.
+            yield from self._by_path.get(path[:length], ())
+        yield from self._by_partition.get(partition, ())
 
 
 def _deletes_of(
@@ -177,11 +196,10 @@ def _deletes_of(
     """Return the deletes of a delete file for one data file."""
     if reach.is_readable:
         return PositionFile(open_name(entry.path), data_file)
-    if (
-        reach.lower == data_file
-        and (offset := optional(entry.file, "content_offset", int)) is not None
-    ):
-        return Vector(entry.rows, open_name(entry.path), offset)
+    if reach.lower == data_file:
+        offset = optional(entry.file, "content_offset", int)
+        if offset is not None:
+            return Vector(entry.rows, open_name(entry.path), offset)
     return UnknownDeletes(
         f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not "
         "read"
@@ -190,8 +208,10 @@ def _deletes_of(
 
 def _text(data: bytes | None) -> str | None:
     """Decode a bound; a bound that is not UTF-8 is no limit."""
+    if data is None:
+        return None
     try:
-        return None if data is None else data.decode()
+        return data.decode()
     except UnicodeDecodeError:
         return None
 
@@ -229,15 +249,17 @@ def iter_live(manifest: Manifest) -> Iterator[IcebergEntry]:
 
 def read_deletes(state: TableState, manifests: Iterable[ManifestFile]) -> DeleteIndex:
     """Read the entries of the delete files of a snapshot."""
-    files = (file for file in manifests if file.content != DATA)
-    return DeleteIndex(
-        (
-            (file.spec_id, entry)
-            for file in files
-            for entry in iter_live(open_manifest(state, file))
-        ),
-        state.metadata.specs,
-    )
+    return DeleteIndex(_iter_deletes(state, manifests), state.metadata.specs)
+
+
+def _iter_deletes(
+    state: TableState, manifests: Iterable[ManifestFile]
+) -> Iterator[tuple[int, IcebergEntry]]:
+    """Yield the entries of the delete files, each with the id of its partition spec."""
+    for file in manifests:
+        if file.content != DATA:
+            for entry in iter_live(open_manifest(state, file)):
+                yield file.spec_id, entry
 
 
 def why_unchangeable(entry: IcebergEntry) -> str | None:
@@ -251,9 +273,8 @@ def why_unchangeable(entry: IcebergEntry) -> str | None:
 
 def partition_texts(metadata: TableMetadata) -> PartitionTexts:
     """Return the partition values of the table as text."""
-    return PartitionTexts(
-        {leaf.id: (leaf.path, leaf.type) for leaf in leaves(metadata.schema)}, metadata.specs
-    )
+    columns = {leaf.id: (leaf.path, leaf.type) for leaf in leaves(metadata.schema)}
+    return PartitionTexts(columns, metadata.specs)
 
 
 def list_live_files(state: TableState) -> list[LiveFile]:
@@ -277,9 +298,8 @@ def list_live_files(state: TableState) -> list[LiveFile]:
         names[entry.path] = entry.key
     for location in find_reachable(deletes.reaches, names.keys()):
         key = names[location]
-        files[key] = files[key]._replace(
-            unchangeable=files[key].unchangeable or _DELETED_BY_POSITION
-        )
+        reason = files[key].unchangeable or _DELETED_BY_POSITION
+        files[key] = files[key]._replace(unchangeable=reason)
     return list(files.values())
 
 
@@ -288,20 +308,18 @@ def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
     their delete files."""
     manifests = _all_manifests(state)
     old_files = {entry.key: file for _, entry, file in _read_files(state, manifests)}
-    files = [
-        *list_live_files(state),
-        *(file._replace(is_live=False) for file in old_files.values()),
-    ]
+    files = list_live_files(state)
+    files += [file._replace(is_live=False) for file in old_files.values()]
     return files, set(map(open_name, read_deletes(state, manifests).paths))
 
 
 def _all_manifests(state: TableState) -> Collection[ManifestFile]:
     """Return the manifests of all snapshots."""
-    return {
-        file.path: file
-        for snapshot in state.metadata.snapshots.values()
-        for file in read_manifest_list(state, snapshot)[1]
-    }.values()
+    by_path: dict[str, ManifestFile] = {}
+    for snapshot in state.metadata.snapshots.values():
+        _, manifests = read_manifest_list(state, snapshot)
+        by_path.update({file.path: file for file in manifests})
+    return by_path.values()
 
 
 def _read_files(
@@ -317,26 +335,21 @@ def _read_files(
             continue
         manifest = open_manifest(state, file)
         field_by_id = {field.id: field for field in metadata.specs.get(file.spec_id, ())}
-        fields = [
-            (at, field_by_id[number], texts.names_of(field_by_id[number]))
-            for at, number in enumerate(manifest.partition_ids)
-            if number in field_by_id
-        ]
-        unknown = texts.names - {name for _, _, field_names in fields for name in field_names}
+        values: list[tuple[str, int, PartitionField]] = []
+        for at, number in enumerate(manifest.partition_ids):
+            if number in field_by_id:
+                field = field_by_id[number]
+                values += [(name, at, field) for name in texts.names_of(field)]
+        unknown = texts.names - {name for name, _, _ in values}
         for entry in iter_live(manifest):
-            partition = {
-                name: texts.text_of(field, entry.partition[at])
-                for at, field, field_names in fields
-                for name in field_names
-            }
-            skipped = NOT_PARQUET.get(entry.format)
-            yield (
-                file.spec_id,
-                entry,
-                LiveFile(
-                    open_name(entry.path), entry.size, partition, skipped=skipped, unknown=unknown
-                ),
+            live = LiveFile(
+                open_name(entry.path),
+                entry.size,
+                {name: texts.text_of(field, entry.partition[at]) for name, at, field in values},
+                skipped=NOT_PARQUET.get(entry.format),
+                unknown=unknown,
             )
+            yield file.spec_id, entry, live
 
 
 def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:

@@ -59,19 +59,20 @@ class IcebergLeaf(NamedTuple):
 def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str]) -> ColumnNames:
     """Build the names of a file's columns from the current schema; files without field ids use the
     table's name mapping."""
-    found = list(leaves(schema))
-    by_id = {leaf.id: leaf.path for leaf in found}
+    columns = list(leaves(schema))
+    by_id = {leaf.id: leaf.path for leaf in columns}
+    by_path: dict[Path, Path] = {}
     text = properties.get(NAME_MAPPING)
-    by_path = (
-        dict(_map_names(text, by_id, {number for leaf in found for number in leaf.lists}))
-        if text
-        else {}
-    )
+    if text:
+        elements = set[int]()
+        for leaf in columns:
+            elements.update(leaf.lists)
+        by_path = dict(_map_names(text, by_id, elements))
     return ColumnNames(
         by_id=by_id,
         by_path=by_path,
-        defaults=frozenset(leaf.path for leaf in found if leaf.has_default),
-        types={leaf.path: leaf.type for leaf in found},
+        defaults=frozenset(leaf.path for leaf in columns if leaf.has_default),
+        types={leaf.path: leaf.type for leaf in columns},
     )
 
 
@@ -91,25 +92,22 @@ def _walk(tree: Any, outer: IcebergLeaf, depth: int) -> Iterator[IcebergLeaf]:
             for field in required(tree, "fields", list):
                 if not isinstance(field, dict):
                     raise UnreadableError("a field of the schema is not an object")
-                name, has_default = (
-                    required(field, "name", str),
-                    outer.has_default or field.get("initial-default") is not None,
-                )
-                inner = outer.within(name, required(field, "id", int))._replace(
-                    path=(*outer.path, name), has_default=has_default
+                name = required(field, "name", str)
+                inner = outer.within(name, required(field, "id", int))
+                inner = inner._replace(
+                    path=(*outer.path, name),
+                    has_default=outer.has_default or field.get("initial-default") is not None,
                 )
                 yield from _walk(field.get("type"), inner, depth + 1)
         case {"type": "list"}:
             inner = outer.within("element", required(tree, "element-id", int))
-            yield from _walk(
-                tree.get("element"), inner._replace(lists=(*outer.lists, inner.id)), depth + 1
-            )
+            inner = inner._replace(lists=(*outer.lists, inner.id))
+            yield from _walk(tree.get("element"), inner, depth + 1)
         case {"type": "map"}:
             for part in ("key", "value"):
                 inner = outer.within(part, required(tree, f"{part}-id", int))
-                yield from _walk(
-                    tree.get(part), inner._replace(path=(*outer.path, part)), depth + 1
-                )
+                inner = inner._replace(path=(*outer.path, part))
+                yield from _walk(tree.get(part), inner, depth + 1)
         case _:
             raise UnreadableError(f"the schema has an unknown type {tree!r:.60}")
 
@@ -135,7 +133,8 @@ def _map_fields(
     for field in fields:
         if not isinstance(field, dict):
             raise UnreadableError(f"the property {NAME_MAPPING} has a field that is not an object")
-        number, below = optional(field, "field-id", int), optional(field, "fields", list)
+        number = optional(field, "field-id", int)
+        below = optional(field, "fields", list)
         for name in strings(field, "names"):
             here = path if number in elements else (*path, name)
             if number is not None and number in by_id:
@@ -144,6 +143,8 @@ def _map_fields(
                 yield from _map_fields(below, here, by_id, elements, depth + 1)
 
 
+_TYPES = {"year": "int", "month": "string", "day": "date", "hour": "string"}
+"""The types of texts that do not depend on that of the column."""
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 
 
@@ -161,19 +162,19 @@ class PartitionTexts:
         """Take path and type of the table's columns by field id, and all partition specs of the
         table."""
         self._columns = columns
-        fields = [
-            field
-            for _, spec in sorted(specs.items())
-            for field in spec
-            if field.transform != "void"
-        ]
-        pairs = [
-            (name, field) for field in fields if (name := self._column_name(field)) is not None
-        ]
-        pairs += [(field.name, field) for field in fields]
-        self._values: dict[str, tuple[int | None, str]] = {
-            name: (field.source_id, field.transform) for name, field in pairs
-        }
+        by_column_name: dict[str, tuple[int | None, str]] = {}
+        by_field_name: dict[str, tuple[int | None, str]] = {}
+        for _, spec in sorted(specs.items()):
+            for field in spec:
+                if field.transform == "void":
+                    continue
+                value = (field.source_id, field.transform)
+                by_field_name[field.name] = value
+                column_name = self._column_name(field)
+                if column_name is not None:
+                    by_column_name[column_name] = value
+        self._values = by_column_name | by_field_name
+        """The source column and the transform of each value, by name."""
 
     @property
     def names(self) -> AbstractSet[str]:
@@ -184,27 +185,26 @@ class PartitionTexts:
     def types(self) -> Mapping[str, str]:
         """Type of the texts of each partition value; those of `month` and `hour` have the order of
         text."""
-        types = {"year": "int", "month": "string", "day": "date", "hour": "string"}
-        source_types = {number: kind for number, (_, kind) in self._columns.items()}
-        return {
-            name: types.get(
-                transform,
-                "int"
-                if transform.startswith("bucket")
-                else source_types.get(source or 0, "unknown"),
-            )
-            for name, (source, transform) in self._values.items()
-        }
+        types: dict[str, str] = {}
+        for name, (source_id, transform) in self._values.items():
+            if transform in _TYPES:
+                types[name] = _TYPES[transform]
+            elif transform.startswith("bucket"):
+                types[name] = "int"
+            else:
+                _, kind = self._columns.get(source_id or 0, ((), "unknown"))
+                types[name] = kind
+        return types
 
     def names_of(self, field: PartitionField) -> tuple[str, ...]:
         """Return the names of the values of a field; none for the transform `void`, and if newer
         specs use its names for other fields."""
-        names = dict.fromkeys(
-            name for name in (field.name, self._column_name(field)) if name is not None
-        )
-        return tuple(
-            name for name in names if self._values.get(name) == (field.source_id, field.transform)
-        )
+        names = [field.name]
+        column_name = self._column_name(field)
+        if column_name is not None and column_name != field.name:
+            names.append(column_name)
+        value = (field.source_id, field.transform)
+        return tuple(name for name in names if self._values.get(name) == value)
 
     def text_of(self, field: PartitionField, value: Any) -> str | None:
         """Return a value as text; None for NULL, and for the transform `void`."""
@@ -219,10 +219,15 @@ class PartitionTexts:
 
     def _column_name(self, field: PartitionField) -> str | None:
         column = self._column_of(field)
-        return quote(column[0]) if column is not None and field.transform == "identity" else None
+        if column is None or field.transform != "identity":
+            return None
+        path, _ = column
+        return quote(path)
 
     def _column_of(self, field: PartitionField) -> tuple[Path, str] | None:
-        return None if field.source_id is None else self._columns.get(field.source_id)
+        if field.source_id is None:
+            return None
+        return self._columns.get(field.source_id)
 
 
 def _write_value(transform: str, kind: str, value: Any) -> str:
@@ -237,16 +242,19 @@ def _write_value(transform: str, kind: str, value: Any) -> str:
             return f"{iso8601.format_date(value // 24)}-{value % 24:02d}"
     if transform != "identity" and not transform.startswith("truncate"):
         return _write_plain(value)
-    scale = _DECIMAL.fullmatch(kind)
-    if scale:
-        return str(Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-int(scale[1])))
+    match_of_decimal = _DECIMAL.fullmatch(kind)
+    if match_of_decimal:
+        unscaled = Decimal(int.from_bytes(value, "big", signed=True))
+        return str(unscaled.scaleb(-int(match_of_decimal[1])))
     return _WRITERS.get(kind, _write_plain)(value)
 
 
 def _write_plain(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
 
 
 def _timestamp(unit: str, zone: str = "") -> Callable[[int], str]:

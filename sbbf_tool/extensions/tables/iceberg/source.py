@@ -17,6 +17,9 @@ from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.running.table import CreatingFiles, read_metadata
 
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""Other spellings of schemes."""
+
 
 def open_name(location: str) -> str:
     """Return the path or URL by which a location is opened. Raises UnreadableError if it is
@@ -42,16 +45,10 @@ def identity(location: str) -> str:
     """Return a form that is the same for all spellings of a location, to compare files with it."""
     name = open_name(location)
     scheme, separator, rest = name.partition("://")
-    scheme = (
-        {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(scheme.lower(), scheme.lower())
-        if separator
-        else ""
-    )
-    return (
-        f"{scheme}://{rest}"
-        if separator
-        else "/" + "/".join(part for part in name.split("/") if part)
-    )
+    if not separator:
+        return "/" + "/".join(filter(None, name.split("/")))
+    scheme = scheme.lower()
+    return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
 
 
 def parent(location: str) -> str:
@@ -65,7 +62,8 @@ def join(folder: str, name: str) -> str:
 
 def is_below(location: str, folder: str) -> bool:
     """Return whether a location is in a folder or its subfolders, as text."""
-    inner, outer = identity(location), identity(folder).rstrip("/")
+    inner = identity(location)
+    outer = identity(folder).rstrip("/")
     return inner.startswith(f"{outer}/") and ".." not in inner.split("/")
 
 
@@ -108,16 +106,16 @@ class TableState(Frozen):
     @property
     def metadata_folder(self) -> str:
         """Location of the folder of new manifests and metadata files."""
-        return self.metadata.properties.get("write.metadata.path", "").rstrip("/") or join(
-            self.metadata.location, "metadata"
-        )
+        folder = self.metadata.properties.get("write.metadata.path", "").rstrip("/")
+        return folder or join(self.metadata.location, "metadata")
 
     @property
     def data_folder(self) -> str:
         """Location of the folder of new data files."""
         properties = self.metadata.properties
         for name in ("write.data.path", "write.folder-storage.path"):
-            if folder := properties.get(name, "").rstrip("/"):
+            folder = properties.get(name, "").rstrip("/")
+            if folder:
                 return folder
         return join(self.metadata.location, "data")
 

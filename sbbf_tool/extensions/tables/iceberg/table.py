@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
@@ -53,7 +54,8 @@ from sbbf_tool.parquet.columns import quote
 from sbbf_tool.running.table import Change, Commit, LiveFile, NewFiles, attempts, change_properties
 
 _ATTEMPTS = 20
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_FIRST_WAIT = 0.05
+_LONGEST_WAIT = 5.0
 """Seconds; the wait doubles per attempt."""
 
 
@@ -61,9 +63,8 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
     """Raise RefusedError if no commit can be made to a table in this state."""
     snapshot = state.metadata.current
     source.ensure_changeable(state)
-    if "encryption.key-id" in state.metadata.properties or (
-        snapshot is not None and snapshot.key_id is not None
-    ):
+    is_encrypted = snapshot is not None and snapshot.key_id is not None
+    if is_encrypted or "encryption.key-id" in state.metadata.properties:
         raise RefusedError(
             "the table is encrypted with table encryption, which is not supported", file=source.name
         )
@@ -75,6 +76,12 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
         )
 
 
+class _NewManifest(NamedTuple):
+    record: dict[str, Any]
+    """For the manifest list."""
+    numbers: ManifestRewrite
+
+
 class Publication:
     """The commit of these copies or, without any, of the properties alone; it lives for one call of
     `run`."""
@@ -84,9 +91,7 @@ class Publication:
     ) -> None:
         self._source = source
         self._change = change
-        self._pending = {
-            identity(replacement.old_path): replacement for replacement in replacements
-        }
+        self._pending = {identity(copy.old_path): copy for copy in replacements}
         self._files_of_manifest: dict[str, tuple[str, ...]] = {}
         """The pending files that a manifest has, by its path: a manifest never changes."""
         self._locations: dict[str, str] = {}
@@ -100,16 +105,9 @@ class Publication:
         for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             try:
                 state = self._source.load()
-                success = next(
-                    (
-                        commit
-                        for number, commit in self._doubtful.items()
-                        if number in state.metadata.snapshots
-                    ),
-                    None,
-                )
-                if success is not None:
-                    return success
+                for number, commit in self._doubtful.items():
+                    if number in state.metadata.snapshots:
+                        return commit
                 ensure_changeable(self._source, state)
                 return self._attempt(state, attempt)
             except CommitConflictError:
@@ -131,84 +129,107 @@ class Publication:
 
     def _uncertain(self, reason: str = "") -> UncertainWriteError:
         numbers = " or ".join(map(str, self._doubtful))
+        hint = "look at the properties of the table"
+        if numbers:
+            hint = f"look for snapshot {numbers} in the table's history"
         return UncertainWriteError(
             f"it is unknown whether the commit succeeded ({self._doubt or reason})",
             file=self._source.name,
-            hint=f"look for snapshot {numbers} in the table's history"
-            if numbers
-            else "look at the properties of the table",
+            hint=hint,
         )
 
     def _attempt(self, state: TableState, attempt: int) -> Commit:
-        metadata, properties = state.metadata, self._change.properties
+        """Commit to the table in this state. Raises CommitConflictError and
+        CommitStateUnknownError, after which another attempt may succeed."""
+        metadata = state.metadata
         snapshot = metadata.current
         if not self._pending:
-            if change_properties(metadata.properties, properties) != metadata.properties:
-                self._source.commit(state, None, properties)
+            self._set_properties(state)
             return Commit("no snapshot", 0)
-        header, manifests = (
-            (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
-        )
+        if snapshot is None:
+            old_paths = tuple(copy.old_path for copy in self._pending.values())
+            return Commit("no snapshot", 0, old_paths, attempt)
+        header, manifests = scan.read_manifest_list(state, snapshot)
         copies = self._find_present(state, manifests)
-        vanished = tuple(
-            replacement.old_path for key, replacement in self._pending.items() if key not in copies
-        )
-        if snapshot is None or header is None or not copies:
-            version = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
-            return Commit(version, 0, vanished, attempt)
+        pending = self._pending.items()
+        vanished = tuple(copy.old_path for key, copy in pending if key not in copies)
+        if header is None or not copies:
+            return Commit(f"snapshot {snapshot.id}", 0, vanished, attempt)
         new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), read_clock())
-        commit = Commit(
-            f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id)
-        )
+        undo = self._source.undo(snapshot.id)
+        commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, undo)
         names = f"{uuid.uuid4()}"
         with NewFiles(state.files) as scratch:
-            rewrites: list[ManifestRewrite] = []
-            records: dict[str, dict[str, Any]] = {}
-            for file in manifests:
-                if not any(key in copies for key in self._files_of_manifest.get(file.path, ())):
-                    continue
-                data, record, numbers = rewrite_manifest(
-                    scan.open_manifest(state, file), copies, new
-                )
-                location = join(state.metadata_folder, f"{names}-manifest{len(rewrites)}.avro")
-                _create(scratch, state, location, data)
-                records[file.path] = {
-                    **record,
-                    "manifest_path": location,
-                    "manifest_length": len(data),
-                }
-                rewrites.append(numbers)
+            rewritten = self._rewrite(state, manifests, copies, new, scratch, names)
+            records = {path: manifest.record for path, manifest in rewritten.items()}
             with ErrorPlace(snapshot.manifest_list):
                 data, rows = build_manifest_list(metadata, header, manifests, records, new)
             location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
             _create(scratch, state, location, data)
+            rewrites = [manifest.numbers for manifest in rewritten.values()]
             record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
-            scratch.keep = True  # from here on a snapshot may refer to them
-            self._doubtful[new.id] = commit
-            try:
-                self._source.commit(state, record, properties)
-            except (CommitStateUnknownError, UncertainWriteError):
-                raise
-            except (CommitConflictError, SbbfError):
-                # A proxy may have repeated a request that succeeded, which is then in conflict with
-                # itself, or refused its answer.
-                if new.id not in self._source.load().metadata.snapshots:
-                    del self._doubtful[new.id]
-                    scratch.keep = False
-                    raise
+            self._publish(state, record, commit, scratch)
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
+
+    def _set_properties(self, state: TableState) -> None:
+        properties = self._change.properties
+        before = state.metadata.properties
+        if change_properties(before, properties) != before:
+            self._source.commit(state, None, properties)
+
+    def _rewrite(
+        self,
+        state: TableState,
+        manifests: Sequence[ManifestFile],
+        copies: Mapping[str, Replacement],
+        new: NewSnapshot,
+        scratch: NewFiles,
+        names: str,
+    ) -> dict[str, _NewManifest]:
+        """Write the new manifests, whose names begin with `names`; return them by the path of the
+        manifest that each replaces."""
+        rewritten: dict[str, _NewManifest] = {}
+        for file in manifests:
+            if copies.keys().isdisjoint(self._files_of_manifest.get(file.path, ())):
+                continue
+            manifest = scan.open_manifest(state, file)
+            data, record, numbers = rewrite_manifest(manifest, copies, new)
+            location = join(state.metadata_folder, f"{names}-manifest{len(rewritten)}.avro")
+            _create(scratch, state, location, data)
+            record |= {"manifest_path": location, "manifest_length": len(data)}
+            rewritten[file.path] = _NewManifest(record, numbers)
+        return rewritten
+
+    def _publish(
+        self, state: TableState, record: Mapping[str, Any], commit: Commit, scratch: NewFiles
+    ) -> None:
+        """Commit the snapshot of this record; the new manifests are kept if it may refer to
+        them."""
+        number = record["snapshot-id"]
+        scratch.keep = True  # from here on a snapshot may refer to them
+        self._doubtful[number] = commit
+        try:
+            self._source.commit(state, record, self._change.properties)
+        except (CommitStateUnknownError, UncertainWriteError):
+            raise
+        except (CommitConflictError, SbbfError):
+            # A proxy may have repeated a request that succeeded, which is then in conflict with
+            # itself, or refused its answer.
+            if number not in self._source.load().metadata.snapshots:
+                del self._doubtful[number]
+                scratch.keep = False
+                raise
 
     def _find_present(
         self, state: TableState, manifests: Sequence[ManifestFile]
     ) -> dict[str, Replacement]:
         """Return the copies of the files that are in the table and can be replaced, by the identity
         of the old file."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for file in manifests:
             if file.content == DATA:
-                for key in self._pending_files(state, file):
-                    counts[key] = counts.get(key, 0) + 1
+                counts.update(self._pending_files(state, file))
         keys = {key for key, count in counts.items() if count == 1}
         locations = {self._locations[key]: key for key in keys}
         reaches = scan.read_deletes(state, manifests).reaches if keys else []
@@ -216,15 +237,16 @@ class Publication:
         return {key: self._copy(state, key) for key in keys}
 
     def _pending_files(self, state: TableState, file: ManifestFile) -> tuple[str, ...]:
-        keys = self._files_of_manifest.get(file.path)
-        if keys is None:
-            present: list[str] = []
-            for entry in scan.iter_live(scan.open_manifest(state, file)):
-                if entry.key in self._pending and scan.why_unchangeable(entry) is None:
-                    present.append(entry.key)
-                    self._locations[entry.key] = entry.path
-            keys = self._files_of_manifest[file.path] = tuple(present)
-        return keys
+        """Return the identities of the pending files that a manifest has."""
+        if file.path in self._files_of_manifest:
+            return self._files_of_manifest[file.path]
+        keys: list[str] = []
+        for entry in scan.iter_live(scan.open_manifest(state, file)):
+            if entry.key in self._pending and scan.why_unchangeable(entry) is None:
+                keys.append(entry.key)
+                self._locations[entry.key] = entry.path
+        self._files_of_manifest[file.path] = tuple(keys)
+        return self._files_of_manifest[file.path]
 
     def _copy(self, state: TableState, key: str) -> Replacement:
         """Return the copy of a pending file with its location, as the table spells its folders."""
@@ -251,9 +273,8 @@ def _create(scratch: NewFiles, state: TableState, location: str, data: bytes) ->
             f"cannot be written: {error.strerror or error}", file=location
         ) from error
     except (OSError, ValueError) as error:
-        raise WriteError(
-            f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise WriteError(f"cannot be written: {reason}", file=location) from error
 
 
 class IcebergTable(LakeTable):
@@ -284,9 +305,10 @@ class IcebergTable(LakeTable):
 
     def name_for_property(self, column: str) -> str:
         path = self.columns.path_of(column)
-        return next(
-            (name for name, full_path in self._full_names.items() if full_path == path), column
-        )
+        for name, full_path in self._full_names.items():
+            if full_path == path:
+                return name
+        return column
 
     def live_files(self) -> Sequence[LiveFile]:
         return [
@@ -319,7 +341,9 @@ class IcebergTable(LakeTable):
         """Return that the copy would be written outside of the table through a link in its folder;
         a folder that a property names may be anywhere."""
         path = join(self._folder_of_copy(file), "copy")
-        target = self._folder.find_link_out(path) if is_below(path, self.location) else None
+        if not is_below(path, self.location):
+            return None
+        target = self._folder.find_link_out(path)
         return target and f"a link in its path leads out of the table's folder, to {target}"
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:

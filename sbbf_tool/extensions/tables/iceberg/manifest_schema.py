@@ -1,0 +1,177 @@
+"""The Avro schemas of manifest lists and manifests: names of fields by field id, and the fields
+that a format version requires.
+
+Writers of the format may name fields as they like, since field ids identify them
+(`added_data_files_count` is now `added_files_count`); known fields are renamed to the names of the
+specification.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extensions.avro.file import AvroHeader, parse_header
+from sbbf_tool.extensions.avro.schema import parse_schema
+
+_LIST_NAMES = {
+    500: "manifest_path",
+    501: "manifest_length",
+    502: "partition_spec_id",
+    517: "content",
+    515: "sequence_number",
+    516: "min_sequence_number",
+    503: "added_snapshot_id",
+    504: "added_files_count",
+    505: "existing_files_count",
+    506: "deleted_files_count",
+    512: "added_rows_count",
+    513: "existing_rows_count",
+    514: "deleted_rows_count",
+    507: "partitions",
+    519: "key_metadata",
+    520: "first_row_id",
+}
+_ENTRY_NAMES = {
+    0: "status",
+    1: "snapshot_id",
+    3: "sequence_number",
+    4: "file_sequence_number",
+    2: "data_file",
+}
+_FILE_NAMES = {
+    134: "content",
+    100: "file_path",
+    101: "file_format",
+    102: "partition",
+    103: "record_count",
+    104: "file_size_in_bytes",
+    125: "lower_bounds",
+    128: "upper_bounds",
+    131: "key_metadata",
+    142: "first_row_id",
+    143: "referenced_data_file",
+    144: "content_offset",
+}
+
+
+class _RequiredField(NamedTuple):
+    """A field that a newer format version requires."""
+
+    id: int
+    type: str | list[str]
+    """As in the JSON of Avro schemas."""
+    default: int | None
+    """The value for older records."""
+
+
+_LIST_V2 = (
+    _RequiredField(517, "int", 0),
+    _RequiredField(515, "long", 0),
+    _RequiredField(516, "long", 0),
+    _RequiredField(504, "int", 0),
+    _RequiredField(505, "int", 0),
+    _RequiredField(506, "int", 0),
+    _RequiredField(512, "long", 0),
+    _RequiredField(513, "long", 0),
+    _RequiredField(514, "long", 0),
+)
+_LIST_V3 = (_RequiredField(520, ["null", "long"], None),)
+_ENTRY_V2 = (
+    _RequiredField(3, ["null", "long"], None),
+    _RequiredField(4, ["null", "long"], None),
+)
+_FILE_V2 = (_RequiredField(134, "int", 0),)
+_FILE_V3 = (_RequiredField(142, ["null", "long"], None),)
+
+
+def parse_list_header(data: bytes) -> AvroHeader:
+    """Parse the header of a manifest list. Raises UnreadableError."""
+    header = parse_header(data)
+    tree = json.loads(header.schema_text)
+    _rename_fields(tree, _LIST_NAMES)
+    return _with_schema(header, tree)
+
+
+def parse_manifest_header(data: bytes) -> AvroHeader:
+    """Parse the header of a manifest. Raises UnreadableError."""
+    header = parse_header(data)
+    tree = json.loads(header.schema_text)
+    _rename_fields(tree, _ENTRY_NAMES)
+    _rename_fields(_data_file(tree), _FILE_NAMES)
+    return _with_schema(header, tree)
+
+
+def upgrade_list(header: AvroHeader, format_version: int) -> tuple[AvroHeader, dict[str, Any]]:
+    """Return the header of a manifest list with all fields that the format version requires, and
+    the values of these fields in older records, by name."""
+    fields: list[_RequiredField] = []
+    if format_version > 1:
+        fields += _LIST_V2
+    if format_version > 2:
+        fields += _LIST_V3
+    tree = json.loads(header.schema_text)
+    _add_fields(tree, fields, _LIST_NAMES)
+    return _with_schema(header, tree), {_LIST_NAMES[field.id]: field.default for field in fields}
+
+
+def upgrade_manifest(header: AvroHeader, format_version: int) -> AvroHeader:
+    """Return the header of a manifest with all fields that the format version requires."""
+    tree = json.loads(header.schema_text)
+    if format_version > 1:
+        _add_fields(tree, _ENTRY_V2, _ENTRY_NAMES)
+        _add_fields(_data_file(tree), _FILE_V2, _FILE_NAMES)
+    if format_version > 2:
+        _add_fields(_data_file(tree), _FILE_V3, _FILE_NAMES)
+    return _with_schema(header, tree)
+
+
+def partition_ids(header: AvroHeader) -> Iterator[int | None]:
+    """Yield the field id of each partition value of a manifest."""
+    tree = json.loads(header.schema_text)
+    for field in _fields(_data_file(tree)):
+        if field.get("name") == "partition":
+            for value in _fields(field.get("type")):
+                number = value.get("field-id")
+                yield number if type(number) is int else None
+            return
+
+
+def _with_schema(header: AvroHeader, tree: Any) -> AvroHeader:
+    text = json.dumps(tree)
+    return replace(header, schema_text=text, schema=parse_schema(text))
+
+
+def _fields(tree: Any) -> list[dict[str, Any]]:
+    fields = tree.get("fields") if isinstance(tree, dict) and tree.get("type") == "record" else None
+    if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
+        raise UnreadableError("the values of the Avro file are not records of Iceberg")
+    return fields
+
+
+def _rename_fields(tree: Any, names: Mapping[int, str]) -> None:
+    for field in _fields(tree):
+        number = field.get("field-id")
+        if type(number) is int and number in names:
+            field["name"] = names[number]
+
+
+def _data_file(tree: Any) -> Any:
+    for field in _fields(tree):
+        if field.get("name") == "data_file":
+            return field.get("type")
+    raise UnreadableError("the manifest has no field data_file")
+
+
+def _add_fields(tree: Any, required: Sequence[_RequiredField], names: Mapping[int, str]) -> None:
+    fields = _fields(tree)
+    present = {field.get("name") for field in fields}
+    for field in required:
+        name = names[field.id]
+        if name not in present:
+            fields.append(
+                {"name": name, "type": field.type, "default": field.default, "field-id": field.id}
+            )
