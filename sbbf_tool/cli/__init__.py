@@ -247,7 +247,7 @@ def _code_of(result: object) -> int:
 
 def _fail_without_file(error: FileNotFoundError) -> int:
     """Fail because the working folder is gone, or else because of a defect."""
-    from sbbf_tool.storage.places import ensure_working_folder
+    from sbbf_tool.storage.names import ensure_working_folder
 
     try:
         ensure_working_folder()

@@ -64,7 +64,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import Patch, Piece, plan_append
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import SaturatedFilter, explain_refusal
-from sbbf_tool.storage import places
+from sbbf_tool.storage import permissions, places
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.source import PlannedSource
 from sbbf_tool.storage.spool import Spool
@@ -178,7 +178,7 @@ class Edit:
         if output is None and not self.in_place:
             return source
         target = source if output is None else output
-        places.ensure_writable(target, in_place=self.in_place, append=self.append)
+        permissions.ensure_writable(target, in_place=self.in_place, append=self.append)
         if not self.allow_table_files:
             ensure_in_no_table(target, self.reuse.tables)
         return target
@@ -304,10 +304,10 @@ class OpenEdit:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in
         advance."""
         if self.edit.in_place and not self.is_copied:
-            places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
+            permissions.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
             reuse = self.edit.reuse
-            reuse.renames_in = places.ensure_renames(self.target, reuse.renames_in)
+            reuse.renames_in = permissions.ensure_renames(self.target, reuse.renames_in)
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Raise RefusedError if the target cannot be written, or its disk cannot hold these

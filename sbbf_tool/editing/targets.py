@@ -12,7 +12,7 @@ from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.storage import places
+from sbbf_tool.storage import permissions, places
 from sbbf_tool.storage.globs import matches_any
 
 
@@ -41,7 +41,7 @@ def choose_copy(file: TableFile) -> str:
             "the URL of the file contains a password or a signature, which the table would record",
             file=target,
         )
-    places.ensure_writable(target, in_place=False)
+    permissions.ensure_writable(target, in_place=False)
     return target
 
 

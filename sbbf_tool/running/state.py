@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from sbbf_tool import log
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
-from sbbf_tool.storage import places
+from sbbf_tool.storage import permissions, places
 from sbbf_tool.storage.system_calls import READ, reason_of, user_id
 from sbbf_tool.storage.whole import ensure_own_link, write_whole
 
@@ -253,7 +253,7 @@ def _ensure_writable(real: str, path: str) -> None:
         raise RefusedError(
             "the folder of the state does not exist", file=path, hint="create it first"
         )
-    places.ensure_open_to_new_files(os.path.dirname(real), path)
+    permissions.ensure_open_to_new_files(os.path.dirname(real), path)
     if os.path.exists(real) and not os.access(real, os.W_OK):
         raise RefusedError("no permission to write the state", file=path, hint="name another")
     journal = f"{real}-journal"

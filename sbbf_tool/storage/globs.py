@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from sbbf_tool.storage.listing import WILDCARD, translate
-from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.names import is_url
 
 
 def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.local import USUAL, carry_over, give_new_name, temporary_file, temporary_path
-from sbbf_tool.storage.places import ensure_renames
+from sbbf_tool.storage.permissions import ensure_renames
 from sbbf_tool.storage.system_calls import (
     CAN_CHANGE,
     FORBIDDEN,
