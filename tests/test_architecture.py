@@ -529,7 +529,7 @@ MAY_NAME = {
     "rules/format.py": "Iceberg as a reader of filters",
     "storage/objects/listing.py": "the folders by which a table is recognised",
     "storage/places.py": "the folders by which a table is recognised",
-    "storage/listing.py": "the folders by which a table is recognised",
+    "storage/table_formats.py": "the folders by which a table is recognised",
     "writers/settings.py": "Iceberg's writers",
     "writers/properties.py": "Iceberg's writers",
 }

@@ -28,7 +28,9 @@ _READ_BYTES = 4 << 20
 _BLOCK_BYTES = 512
 """Unit of `st_blocks` in bytes, whatever the file system's block size is."""
 _POLL_SECONDS = 0.05
-_BLOCK, _FICLONE = b"\0" * 4096, 0x40049409
+_BLOCK = b"\0" * 4096
+_FICLONE = 0x40049409
+"""Request of `ioctl`, from linux/fs.h."""
 _NOT_BY_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO)
 
 
@@ -43,7 +45,10 @@ class BegunCopy:
     """Size from which a copy is worth a thread."""
 
     def __init__(self, source: Source, count: int, target: str, path: str, fd: int) -> None:
-        self.count, self.target, self.path, self.fd = count, target, path, fd
+        self.count = count
+        self.target = target
+        self.path = path
+        self.fd = fd
         self._source = source
         self._is_stopped = False
         self._is_finished = Event()
@@ -106,18 +111,18 @@ def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tu
     if os.fstat(fd).st_size == source.size:
         return
     by_kernel = hasattr(os, "copy_file_range")
-    for position, range_end in _extents(source, start, end):
+    for range_start, range_end in _extents(source, start, end):
+        position = range_start
         while position < range_end:
-            done = (
-                _copy_by_kernel(source, fd, position, min(_COPY_BYTES, range_end - position))
-                if by_kernel
-                else 0
-            )
+            remaining = range_end - position
+            done = 0
+            if by_kernel:
+                done = _copy_by_kernel(source, fd, position, min(_COPY_BYTES, remaining))
             if not done:
                 # Some cluster file systems fail, others return 0. Copy the rest with read and
                 # write, which report real errors.
                 by_kernel = False
-                data = source.read(position, min(_READ_BYTES, range_end - position))
+                data = source.read(position, min(_READ_BYTES, remaining))
                 os.lseek(fd, position, os.SEEK_SET)
                 write_all(fd, data)
                 done = len(data)
@@ -146,12 +151,7 @@ def _copy_by_kernel(source: Source, fd: int, position: int, length: int) -> int:
 def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the ranges between `start` and `end` that hold data."""
     fd = source.descriptor
-    # A file whose blocks take up as much space as its size has no holes.
-    if (
-        fd is None
-        or os.fstat(fd).st_blocks * _BLOCK_BYTES >= source.size
-        or not hasattr(os, "SEEK_DATA")
-    ):
+    if fd is None or not _may_have_holes(fd, source.size):
         yield start, end
         return
     position = start
@@ -163,7 +163,8 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
             if error.errno == errno.ENXIO:
                 # Only a hole remains.
                 return
-            data_start, data_end = position, end
+            data_start = position
+            data_end = end
         if data_end <= data_start:
             # Another process is writing the file, or the file system reports holes without an end:
             # copy the rest as data.
@@ -174,13 +175,16 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
         position = data_end
 
 
+def _may_have_holes(fd: int, size: int) -> bool:
+    # A file whose blocks take up as much space as its size has no holes.
+    return os.fstat(fd).st_blocks * _BLOCK_BYTES < size and hasattr(os, "SEEK_DATA")
+
+
 def has_reflinks(folder: str) -> bool:
     """Return whether the file system of a folder shares blocks; tries it with files that have no
     name, or with one that it removes."""
-    from tempfile import (
-        TemporaryDirectory,
-        TemporaryFile,
-    )  # not at the top: it imports much that commands which read do not use
+    # Not at the top: it imports much that commands which read do not use.
+    from tempfile import TemporaryDirectory, TemporaryFile
 
     try:
         with TemporaryFile(dir=folder) as source:
@@ -191,8 +195,9 @@ def has_reflinks(folder: str) -> bool:
                 with TemporaryDirectory(prefix=".sbbf-", dir=folder) as inner:
                     return clone(source.fileno(), os.path.join(inner, "clone"))
             with TemporaryFile(dir=folder) as target:
-                if fcntl is not None:
-                    fcntl.ioctl(target, _FICLONE, source.fileno())
-                return fcntl is not None
+                if fcntl is None:
+                    return False
+                fcntl.ioctl(target, _FICLONE, source.fileno())
+                return True
     except OSError:
         return False

@@ -68,11 +68,9 @@ class LocalFolders:
             names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return (
-            [name for name in names if name.startswith(prefix) and name > after]
-            if prefix or after
-            else names
-        )
+        if not prefix and not after:
+            return names
+        return [name for name in names if name.startswith(prefix) and name > after]
 
     def resolve(self, path: str) -> str:
         """Return the absolute path that a path leads to after following links."""
@@ -91,13 +89,13 @@ class LocalFolders:
             except FileExistsError:
                 raise FileExistsError(errno.EEXIST, "the file exists", path) from None
             except OSError as error:
-                if error.errno in _NO_LINKS:
-                    reason = (
-                        "this file system has no hard links, which sbbf needs to create "
-                        "a file without replacing an existing one"
-                    )
-                    raise PermissionError(errno.EPERM, reason, path) from error
-                raise
+                if error.errno not in _NO_LINKS:
+                    raise
+                reason = (
+                    "this file system has no hard links, which sbbf needs to create a file "
+                    "without replacing an existing one"
+                )
+                raise PermissionError(errno.EPERM, reason, path) from error
         sync_folder(os.path.dirname(target))
 
     def ensure_exclusive(self, folder: str) -> None:

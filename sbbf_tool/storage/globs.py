@@ -19,19 +19,24 @@ def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
     if is_url(path):
         return any(pattern.fullmatch(path) for pattern in patterns)
     absolute = os.path.abspath(path)
-    return any(pattern.fullmatch(absolute) for pattern in patterns) or any(
-        pattern.fullmatch(os.path.realpath(path)) for pattern in patterns
-    )
+    if any(pattern.fullmatch(absolute) for pattern in patterns):
+        return True
+    real = os.path.realpath(path)
+    return any(pattern.fullmatch(real) for pattern in patterns)
 
 
 def literal_base(glob: str, folder: str) -> str:
     """Return the path or URL up to the first part with a wildcard: everything that the glob matches
     is there, or below it."""
     match = re.search(WILDCARD, glob)
-    base = glob if match is None else glob[: match.start()].rpartition("/")[0]
+    base = glob
+    if match is not None:
+        base = glob[: match.start()].rpartition("/")[0]
     if is_url(glob):
         return base
-    return os.path.normpath(os.path.join(folder, base)) if base or not glob.startswith("/") else "/"
+    if not base and glob.startswith("/"):
+        return "/"
+    return os.path.normpath(os.path.join(folder, base))
 
 
 @cache
@@ -40,7 +45,9 @@ def _pattern(folder: str, glob: str) -> re.Pattern[str]:
         return re.compile(translate(glob.rstrip("/")) + "(?:/.*)?", re.DOTALL)
     glob = os.path.normpath(glob)
     while glob == ".." or glob.startswith("../"):
-        folder, glob = os.path.dirname(folder), glob[3:] or "."
+        folder = os.path.dirname(folder)
+        glob = glob[len("../") :] or "."
     start = "" if glob.startswith("/") else re.escape(folder.rstrip("/"))
-    inner = translate("/" + glob.strip("/")) if glob.strip("/") not in ("", ".") else ""
+    below = glob.strip("/")
+    inner = "" if below in ("", ".") else translate(f"/{below}")
     return re.compile(f"{start}{inner}(?:/.*)?", re.DOTALL)

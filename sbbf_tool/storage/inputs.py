@@ -86,7 +86,9 @@ def ensure_path(name: object) -> None:
 def name_of(file: object) -> str:
     """Return the name of an open file for messages and reports."""
     name = getattr(file, "name", None)
-    return redact(name) if isinstance(name, str) and name else "<open file>"
+    if isinstance(name, str) and name:
+        return redact(name)
+    return "<open file>"
 
 
 class OpenFileSource(Source):
@@ -106,27 +108,27 @@ class OpenFileSource(Source):
         self._file = file
         self._lock = Lock()
         try:
-            if not file.seekable():
-                hint = "read it into io.BytesIO, or give a path"
-                raise UsageError(
-                    "the open file cannot seek: a Parquet file is read from its end",
-                    file=self.name,
-                    hint=hint,
-                )
-            if not file.readable():
-                raise UsageError(
-                    "the file is not open for reading",
-                    file=self.name,
-                    hint='open it with mode "rb"',
-                )
-            if not isinstance(file.read(0), bytes):
-                raise UsageError(
-                    "the file is open in text mode", file=self.name, hint='open it with mode "rb"'
-                )
+            self._ensure_readable()
             self._position = file.tell()
             self.size = file.seek(0, os.SEEK_END)
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from error
+
+    def _ensure_readable(self) -> None:
+        """Raise UsageError if the file cannot seek, or does not read bytes."""
+        if not self._file.seekable():
+            raise UsageError(
+                "the open file cannot seek: a Parquet file is read from its end",
+                file=self.name,
+                hint="read it into io.BytesIO, or give a path",
+            )
+        message = None
+        if not self._file.readable():
+            message = "the file is not open for reading"
+        elif not isinstance(self._file.read(0), bytes):
+            message = "the file is open in text mode"
+        if message is not None:
+            raise UsageError(message, file=self.name, hint='open it with mode "rb"')
 
     def read(self, offset: int, length: int) -> bytes:
         ensure_within(self, offset, length)
@@ -135,7 +137,10 @@ class OpenFileSource(Source):
             try:
                 self._file.seek(offset)
                 remaining = length
-                while remaining and (part := self._file.read(remaining)):
+                while remaining:
+                    part = self._file.read(remaining)
+                    if not part:
+                        break
                     parts.append(part)
                     remaining -= len(part)
             except (OSError, ValueError) as error:
@@ -161,6 +166,5 @@ class OpenFileSource(Source):
 
     def _unreadable(self, error: OSError | ValueError) -> UnreadableError:
         # A closed file raises ValueError.
-        return UnreadableError(
-            reason_of(error) if isinstance(error, OSError) else str(error), file=self.name
-        )
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        return UnreadableError(reason, file=self.name)

@@ -1,14 +1,9 @@
-"""Local files by name, folder or glob, and the table that a file belongs to.
+"""Local files by name, folder or glob.
 
 A folder that cannot be listed does not stop a listing: its name is returned, and opening it fails
 with the reason. Names that vanish during the listing are omitted. A folder may have millions of
 files: runs of names are sorted and compressed in blocks, and then merged, so that a name takes some
 5 to 20 bytes, where a list of Python strings takes a hundred.
-
-Delta, Iceberg, Hudi, Paimon and DuckLake keep a list of their files with lengths, and engines trust
-it: if a file has grown, they read it at its old length, or fail. So the tool checks for a table
-before it changes a file. It looks only at names of folders, and of the file for DuckLake, whose
-catalog is a database elsewhere; it never parses a table.
 """
 
 from __future__ import annotations
@@ -19,18 +14,20 @@ import marshal
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple, TypeVar, cast
+from zlib import compress, decompress
 
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import ensure_no_index
 from sbbf_tool.storage.system_calls import READ
 
-_MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
+_MAGICS = (b"PAR1", b"PARE")
+_MAGIC_BYTES = 4
 WILDCARD = r"[*?\[]"
+_WILDCARDS = {"**/": "(?:.*/)?", "**": "\2", "*": "\0", "?": "\1"}
 _HUDI_LOG = r"(?s)\..+_.*\.log\.\d+(_\d+-\d+-\d+)?"
 _IN_COPY = "._COPYING_"
 _USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))
@@ -79,10 +76,9 @@ def entries(name: str) -> Iterator[Entry]:
         yield entry
     if is_empty:
         ensure_no_index(name)
-        raise MissingError(
-            "no Parquet file below this folder" if os.path.isdir(name) else "no file matches",
-            file=name,
-        )
+        if os.path.isdir(name):
+            raise MissingError("no Parquet file below this folder", file=name)
+        raise MissingError("no file matches", file=name)
 
 
 def has_files(folder: str) -> bool:
@@ -93,14 +89,13 @@ def has_files(folder: str) -> bool:
         try:
             with os.scandir(waiting.pop()) as listing:
                 for entry, is_folder in _children(listing):
-                    if (
-                        not is_folder
-                        and (file := _file_entry(entry.path)) is not None
-                        and not file.is_unfinished
-                    ):
+                    if is_folder:
+                        if not entry.is_symlink():
+                            waiting.append(entry.path)
+                        continue
+                    file = _file_entry(entry.path)
+                    if file is not None and not file.is_unfinished:
                         return True
-                    if is_folder and not entry.is_symlink():
-                        waiting.append(entry.path)
         except FileNotFoundError:
             continue
         except OSError:
@@ -118,9 +113,9 @@ def is_one_file(name: str) -> bool:
 def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name holds none of a lake's data; partition folders
     such as `_day=1` do hold data."""
-    return (name.startswith(".") and not is_hudi_log(name)) or (
-        name.startswith("_") and "=" not in name
-    )
+    if name.startswith("."):
+        return not is_hudi_log(name)
+    return name.startswith("_") and "=" not in name
 
 
 def is_hudi_log(name: str) -> bool:
@@ -132,44 +127,45 @@ def is_hudi_log(name: str) -> bool:
 def judge_name(name: str) -> bool | None:
     """Return whether a file of a folder is data by its name; None if its bytes decide, as with
     Hive's `000000_0`."""
-    return None if name.endswith(_IN_COPY) or not name.endswith(".parquet") else True
+    if name.endswith(".parquet") and not name.endswith(_IN_COPY):
+        return True
+    return None
 
 
 def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
     """Return the entry of a file that `judge_name` does not judge, by its first bytes, if they are
     known, and last; None without data."""
-    base = path.rpartition("/")[2]
-    begins, ends = first is None or first in _MAGICS, last in _MAGICS
-    if not begins or not (ends or first is not None):
+    ends = last in _MAGICS
+    is_data = ends if first is None else first in _MAGICS
+    if not is_data:
         return None
-    if base.endswith(_IN_COPY):
+    base = path.rpartition("/")[2]
+    if base.endswith(_IN_COPY) or not ends:
         return Entry(path, is_unfinished=True)
     suffix = os.path.splitext(base)[1].lower()
-    return (
-        Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES)
-        if ends
-        else Entry(path, is_unfinished=True)
-    )
+    return Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES)
 
 
 def translate(pattern: str) -> str:
     """Return the regular expression of a glob: `*`, `?`, `[...]` match within a segment, `**/`
     matches any folders, also none."""
-    words = {"**/": "(?:.*/)?", "**": "\2", "*": "\0", "?": "\1"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
-    # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
-    classes = [
-        fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else ""
-        for part in parts
-    ]
-    text = "".join(
-        words.get(part) or name or re.escape(part)
-        for part, name in zip(parts, classes, strict=True)
-    )
+    text = "".join(map(_translate_part, parts))
     # A star before another one of its segment takes as little as it can, once: a hostile name must
     # not make it try again and again.
     text = re.sub(r"\0([^\0\2/]*)(?=\0)", r"(?>[^/]*?\1)", text)
     return text.replace("\0", "[^/]*").replace("\1", "[^/]").replace("\2", ".*")
+
+
+def _translate_part(part: str) -> str:
+    """Return the regular expression of a wildcard or of literal text. Wildcards of one character
+    are returned as control characters, which `translate` replaces last."""
+    if part in _WILDCARDS:
+        return _WILDCARDS[part]
+    if part.startswith("["):
+        # The end of what `fnmatch.translate` returns is `)\Z`, since Python 3.14 `)\z`.
+        return fnmatch.translate(part)[len("(?s:") : -len(r")\Z")]
+    return re.escape(part)
 
 
 def is_behind_link(path: str, folder: str) -> bool:
@@ -190,28 +186,31 @@ def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
     except OSError:
         # The working folder is gone; opening the file says so.
         return
-    if name.endswith(".parquet") and not is_hidden(name):
-        for path in filter(os.path.isdir, names):
-            if os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
-                raise UsageError(
-                    f"the {role} would be one of the files of {path}: name it elsewhere, or "
-                    "without .parquet"
-                )
+    if not name.endswith(".parquet") or is_hidden(name):
+        return
+    for path in filter(os.path.isdir, names):
+        listed = os.path.realpath(path)
+        if os.path.commonpath((folder, listed)) == listed:
+            raise UsageError(
+                f"the {role} would be one of the files of {path}: name it elsewhere, or without "
+                ".parquet"
+            )
 
 
 def _match_glob(pattern: str) -> Iterator[Entry]:
     parts = pattern.split(os.sep)
     # The literal part of the pattern may contain links.
-    literal = os.sep.join(
-        parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))]
-    )
-    base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
+    num_literal = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    base = os.sep.join(parts[:num_literal]).rstrip(os.sep)
+    if not base and pattern.startswith(os.sep):
+        base = os.sep
     listed = "\0"
     # A folder comes before what is below it, and this before other names.
     for (name,) in sort_names((path.replace(os.sep, "\0"),) for path in set(_expand(parts))):
         match = name.replace("\0", os.sep)
         if match.startswith(listed):
-            continue  # `**` matches a folder and what is below it
+            # `**` matches a folder and what is below it.
+            continue
         is_link = is_behind_link(match, base)
         if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
             # Skipped as below a folder: links to folders may form a cycle.
@@ -233,12 +232,20 @@ def _expand(parts: list[str]) -> Iterator[str]:
         yield from glob.iglob(os.sep.join(parts))
         return
     at = parts.index("**")
-    start, rest = os.sep.join(parts[:at]), parts[at + 1 :] or ["*"]
-    for top in glob.iglob(start) if start else [os.sep[:at]]:
+    rest = parts[at + 1 :] or ["*"]
+    start = os.sep.join(parts[:at])
+    tops: Iterable[str] = glob.iglob(start)
+    if not start:
+        # The working folder or the root.
+        tops = [os.sep if at else ""]
+    for top in tops:
         for folder, folders, _ in os.walk(top or os.curdir):
             folders[:] = [name for name in folders if not name.startswith(".")]
             below = folder if top else folder[len("./") :]
-            yield from _expand([*glob.escape(below).split(os.sep), *rest] if below else rest)
+            if below:
+                yield from _expand([*glob.escape(below).split(os.sep), *rest])
+            else:
+                yield from _expand(rest)
 
 
 def _walk(top: str) -> Iterator[Entry]:
@@ -254,14 +261,15 @@ def _walk(top: str) -> Iterator[Entry]:
         elif is_folder and is_link:
             yield Entry(path, is_link, is_folder)
         elif not is_folder:
-            if (entry := _file_entry(path)) is not None:
+            entry = _file_entry(path)
+            if entry is not None:
                 yield entry._replace(is_link=is_link)
         else:
             try:
                 with os.scandir(path) as listing:
                     names = sort_names(
-                        (entry.name, is_folder, entry.is_symlink())
-                        for entry, is_folder in _children(listing)
+                        (child.name, is_folder, child.is_symlink())
+                        for child, is_folder in _children(listing)
                     )
                 open_folders.append((path, names))
             except FileNotFoundError:
@@ -280,7 +288,8 @@ def _children(listing: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry
 
 def _file_entry(path: str) -> Entry | None:
     """Return the entry of a file below a folder; None if it holds no data."""
-    if is_hudi_log(base := os.path.basename(path)):
+    base = os.path.basename(path)
+    if is_hudi_log(base):
         return Entry(path, is_hudi_log=True)
     if judge_name(base):
         return Entry(path)
@@ -290,11 +299,9 @@ def _file_entry(path: str) -> Entry | None:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_size < 2 * _MAGIC_BYTES:
                 return None
-            return judge_bytes(
-                path,
-                os.pread(fd, _MAGIC_BYTES, 0),
-                os.pread(fd, _MAGIC_BYTES, status.st_size - _MAGIC_BYTES),
-            )
+            first = os.pread(fd, _MAGIC_BYTES, 0)
+            last = os.pread(fd, _MAGIC_BYTES, status.st_size - _MAGIC_BYTES)
+            return judge_bytes(path, first, last)
         finally:
             os.close(fd)
     except PermissionError:
@@ -335,8 +342,6 @@ def sort_names(names: Iterable[Name]) -> Iterator[Name]:
 
 
 def _compress(run: list[Name]) -> list[bytes]:
-    from zlib import compress
-
     return [
         compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL)
         for start in range(0, len(run), _BLOCK)
@@ -344,68 +349,6 @@ def _compress(run: list[Name]) -> list[bytes]:
 
 
 def _decompress(blocks: list[bytes]) -> Iterator[Name]:
-    from zlib import decompress
-
     for block in blocks:
         # The bytes come from this process.
         yield from cast("list[Name]", marshal.loads(decompress(block)))
-
-
-_MAX_ANCESTORS = 32
-_DUCKLAKE_NAME = r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
-"""Name of a data file that DuckLake writes, or of a copy of it."""
-
-
-def managing_table(folder: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that the files of a folder belong to, such as
-    `("Delta", "/lake/orders")`, or None."""
-    folder = os.path.realpath(folder)
-    for _ in range(_MAX_ANCESTORS):
-        kind = format_of(folder)
-        if kind is not None:
-            return kind, folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    return None
-
-
-def ducklake_folder(path: str) -> str | None:
-    """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere;
-    None for other names."""
-    folder, _, name = path.rpartition("/")
-    return (folder or ".") if re.fullmatch(_DUCKLAKE_NAME, name) else None
-
-
-def format_of(folder: str) -> str | None:
-    """Return the format of the table whose root is this folder, or None."""
-
-    def names(inner: str) -> Iterator[str]:
-        with suppress(OSError), os.scandir(os.path.join(folder, inner)) as entries:
-            yield from (entry.name for entry in entries)
-
-    # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of
-    # plain files.
-    return recognise(lambda inner: os.path.lexists(os.path.join(folder, inner)), names)
-
-
-def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> str | None:
-    """Return the format of a table, or None, by whether its root has folders, and by the names in
-    them."""
-    if has("_delta_log"):
-        return "Delta"
-    if has(".hoodie"):
-        return "Hudi"
-    if any(
-        name.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text"))
-        for name in names("metadata")
-    ):
-        return "Iceberg"
-    if (
-        any(name.startswith("schema-") for name in names("schema"))
-        and has("snapshot")
-        and has("manifest")
-    ):
-        return "Paimon"
-    return None

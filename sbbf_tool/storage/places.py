@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage import listing, local
+from sbbf_tool.storage import listing, local, table_formats
 from sbbf_tool.storage.copying import BegunCopy, has_reflinks
 from sbbf_tool.storage.inputs import FileIn, FileSystemLike, OpenFileSource, Readable, find_input
 
@@ -146,7 +146,7 @@ def find_table_format(name: str) -> str | None:
     folders and globs."""
     if not is_url(name):
         path = local_path(name)
-        return listing.format_of(path) if os.path.isdir(path) else None
+        return table_formats.format_of(path) if os.path.isdir(path) else None
     if name.endswith(".parquet") or re.search(listing.WILDCARD, name) or not is_listed_here(name):
         return None
     from sbbf_tool.storage.objects import listing as object_listing
@@ -241,7 +241,7 @@ class TableFinder:
             table = self._table_of_folder(os.path.dirname(real))
         if table is not None:
             return table
-        ducklake = listing.ducklake_folder(name)
+        ducklake = table_formats.ducklake_folder(name)
         return None if ducklake is None else ("DuckLake", ducklake)
 
     def _table_of_folder(self, folder: str) -> tuple[str, str] | None:
@@ -251,7 +251,7 @@ class TableFinder:
             if len(self._folders) >= _MOST_FOLDERS:
                 # Other threads may read the dictionary.
                 self._folders = {}
-            table = self._folders[folder] = listing.managing_table(folder)
+            table = self._folders[folder] = table_formats.managing_table(folder)
             return table
 
     def spark_sink(self, name: str) -> str | None:

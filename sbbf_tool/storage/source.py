@@ -114,20 +114,24 @@ class LocalSource(Source):
             # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
             self._fd = os.open(self.name, READ)
             self._stat = os.fstat(self._fd)
+        except FileNotFoundError as error:
+            self.close()
+            raise MissingError(reason_of(error), file=self.name) from error
         except (OSError, ValueError) as error:
             self.close()
-            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(
-                reason_of(error), file=self.name
-            ) from error
-        if not stat.S_ISREG(self._stat.st_mode):
-            self.close()
-            if stat.S_ISDIR(self._stat.st_mode):
-                ensure_no_index(self.name)
-                raise UnreadableError(
-                    "it is a folder", file=self.name, hint="name one of its files"
-                )
-            raise UnreadableError("not a regular file", file=self.name)
+            raise UnreadableError(reason_of(error), file=self.name) from error
+        self._ensure_regular()
         self.size = self._stat.st_size
+
+    def _ensure_regular(self) -> None:
+        mode = self._stat.st_mode
+        if stat.S_ISREG(mode):
+            return
+        self.close()
+        if stat.S_ISDIR(mode):
+            ensure_no_index(self.name)
+            raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
+        raise UnreadableError("not a regular file", file=self.name)
 
     @property
     def descriptor(self) -> int:
@@ -169,23 +173,26 @@ class LocalSource(Source):
         """Return whether path and open file are unchanged: inode, size, modification time (mtime)
         and change time (ctime)."""
         try:
-            now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
+            by_name = os.stat(self.name)
+            opened = os.fstat(self._fd)
         except OSError:
             return False
-        return now == (_identity(self._stat),) * 2
+        return _identity(by_name) == _identity(opened) == _identity(self._stat)
 
     def is_file_of(self, status: os.stat_result) -> bool:
         """Return whether a status is that of the open file and its content is unchanged, whatever
         its name is: a rename changes ctime."""
-        return (
-            os.path.samestat(status, os.fstat(self._fd))
-            and _identity(status)[2:4] == _identity(self._stat)[2:4]
-        )
+        is_same_file = os.path.samestat(status, os.fstat(self._fd))
+        return is_same_file and _content(status) == _content(self._stat)
+
+
+def _content(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     # A writer can set mtime back, but not ctime.
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, *_content(status), status.st_ctime_ns
 
 
 class Extent(Protocol):
@@ -254,13 +261,14 @@ class PlannedSource(Source):
             parts.append(self._source.read(offset, min(end, self.keep) - offset))
         number = max(0, bisect_right(self._starts, offset) - 1)
         while number < len(self._pieces) and self._starts[number] < end:
-            piece, start = self._pieces[number], self._starts[number]
-            first, last = max(offset - start, 0), min(end - start, len(piece))
-            parts.append(
-                piece[first:last]
-                if isinstance(piece, memoryview)
-                else piece.read(first, last - first)
-            )
+            piece = self._pieces[number]
+            start = self._starts[number]
+            first = max(offset - start, 0)
+            last = min(end - start, len(piece))
+            if isinstance(piece, memoryview):
+                parts.append(piece[first:last])
+            else:
+                parts.append(piece.read(first, last - first))
             number += 1
         return b"".join(parts)
 
@@ -269,11 +277,12 @@ class PlannedSource(Source):
         return PlannedSource(self.name, self._source, 0, self._pieces)
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        self._source.prefetch(
+        kept = [
             (offset, min(length, self.keep - offset))
             for offset, length in ranges
             if offset < self.keep
-        )
+        ]
+        self._source.prefetch(kept)
 
     def is_unchanged(self) -> bool:
         return self._source.is_unchanged()
@@ -289,7 +298,8 @@ class Stream(io.RawIOBase):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._position = 0
-        self._buffer, self._buffer_start = b"", 0
+        self._buffer = b""
+        self._buffer_start = 0
         self._window = 0
         self._ahead: Future[bytes] | None = None
 
@@ -303,15 +313,17 @@ class Stream(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + (0, self._position, self._source.size)[whence]
+        bases = (0, self._position, self._source.size)
+        self._position = bases[whence] + offset
         return self._position
 
     def size(self) -> int:
         return self._source.size
 
     def read(self, size: int | None = -1) -> bytes:
-        remaining = max(0, self._source.size - self._position)
-        length = remaining if size is None or size < 0 else min(size, remaining)
+        length = max(0, self._source.size - self._position)
+        if size is not None and size >= 0:
+            length = min(size, length)
         parts: list[bytes] = []
         while length:
             block = self._read_some(self._position, length)
@@ -326,7 +338,8 @@ class Stream(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._buffer, self._ahead = b"", None
+        self._buffer = b""
+        self._ahead = None
         super().close()
 
     def _read_some(self, position: int, length: int) -> bytes:
@@ -336,16 +349,23 @@ class Stream(io.RawIOBase):
             if position == end and self._buffer:
                 self._window = min(max(2 * self._window, _FIRST_WINDOW), _LARGEST_WINDOW)
             else:
-                self._window, self._ahead = 0, None
-            if self._ahead is not None:
-                with waiting():
-                    self._buffer = result_of(self._ahead)
-            else:
-                self._buffer = self._source.read_up_to(position, max(length, self._window))
-            self._buffer_start, self._ahead = position, None
-            if self._window and (ahead := position + len(self._buffer)) < self._source.size:
-                self._ahead = self._source.begin_read(
-                    ahead, min(self._window, self._source.size - ahead)
-                )
+                self._window = 0
+                self._ahead = None
+            self._fill(position, length)
         start = position - self._buffer_start
         return self._buffer[start : start + length]
+
+    def _fill(self, position: int, length: int) -> None:
+        """Fill the buffer from `position`, with at least `length` bytes unless they are on their
+        way, and begin to fetch the next window."""
+        if self._ahead is not None:
+            with waiting():
+                self._buffer = result_of(self._ahead)
+        else:
+            self._buffer = self._source.read_up_to(position, max(length, self._window))
+        self._buffer_start = position
+        self._ahead = None
+        next_start = position + len(self._buffer)
+        remaining = self._source.size - next_start
+        if self._window and remaining > 0:
+            self._ahead = self._source.begin_read(next_start, min(self._window, remaining))

@@ -18,6 +18,7 @@ from sbbf_tool.storage.source import Bytes, SourceRange
 from sbbf_tool.storage.system_calls import FORBIDDEN, read_all, reason_of
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_FREE_SPACE = "choose fewer columns or smaller filters, or free space"
 
 
 class Spool:
@@ -53,7 +54,10 @@ class Spool:
     def clear(self) -> None:
         """Discard all bytes."""
         with self._lock:
-            fd, self._fd, self._buffer, self.size = self._fd, None, bytearray(), 0
+            fd = self._fd
+            self._fd = None
+            self._buffer = bytearray()
+            self.size = 0
             if fd is not None:
                 os.close(fd)
 
@@ -66,14 +70,16 @@ class Spool:
             disk = os.statvfs(self._folder)
         except OSError:
             return
-        free_bytes, required_bytes = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
+        free_bytes = disk.f_bavail * disk.f_frsize
         # Some network file systems do not report their size.
-        if disk.f_blocks and free_bytes < required_bytes:
-            note = ", which are on disk twice while the file is written" if self._copies > 1 else ""
+        if disk.f_blocks and free_bytes < num_bytes * self._copies:
+            note = ""
+            if self._copies > 1:
+                note = ", which are on disk twice while the file is written"
             raise RefusedError(
                 f"the filters take {num_bytes:,} bytes{note}, but {self._folder} has only "
                 f"{free_bytes:,} bytes free",
-                hint="choose fewer columns or smaller filters, or free space",
+                hint=_FREE_SPACE,
             )
 
     def append(self, data: Bytes) -> SourceRange:
@@ -81,7 +87,8 @@ class Spool:
         permission."""
         length = len(data)
         with self._lock:
-            start, self.size = self.size, self.size + length
+            start = self.size
+            self.size += length
             if not self._keeps:
                 return SourceRange(self, start, length)
             if self._fd is None and self.size <= self.MEMORY_BYTES:
@@ -99,9 +106,9 @@ class Spool:
         """Read exactly `length` appended bytes from `offset`."""
         assert self._keeps
         with self._lock:
-            fd, buffer_part = self._fd, bytes(self._buffer[offset : offset + length])
-        if fd is None:
-            return buffer_part
+            fd = self._fd
+            if fd is None:
+                return bytes(self._buffer[offset : offset + length])
         data = read_all(fd, length, offset)
         if len(data) < length:
             raise WriteError("a temporary file became shorter", file=self._folder)
@@ -130,13 +137,10 @@ class Spool:
         try:
             while view:
                 count = os.pwrite(fd, view, position)
-                view, position = view[count:], position + count
+                view = view[count:]
+                position += count
         except OSError as error:
-            hint = (
-                "choose fewer columns or smaller filters, or free space"
-                if error.errno in _NO_SPACE
-                else None
-            )
+            hint = _FREE_SPACE if error.errno in _NO_SPACE else None
             raise WriteError(
                 f"the temporary file cannot be written: {reason_of(error)}",
                 file=self._folder,

@@ -51,13 +51,13 @@ _seeking = Lock()
 def ensure_can_change(target: str) -> None:
     """Raise RefusedError on a system where sbbf only reads."""
     if not CAN_CHANGE:
-        message = (
-            "sbbf does not change files on "
-            f"{'Windows' if os.name == 'nt' or sys.platform == 'win32' else 'this system'}"
-        )
-        reason = "which has no file locks of the kind that it needs"
+        is_windows = os.name == "nt" or sys.platform == "win32"
+        system = "Windows" if is_windows else "this system"
         raise RefusedError(
-            f"{message}, {reason}", file=target, hint="run the command on Linux or macOS, or in WSL"
+            f"sbbf does not change files on {system}, which has no file locks of the kind that it "
+            "needs",
+            file=target,
+            hint="run the command on Linux or macOS, or in WSL",
         )
 
 
@@ -118,7 +118,8 @@ def read_all(fd: int, length: int, offset: int) -> bytes:
     parts: list[bytes] = []
     while length and (part := read_at(fd, length, offset)):
         parts.append(part)
-        offset, length = offset + len(part), length - len(part)
+        offset += len(part)
+        length -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -131,15 +132,15 @@ def user_id() -> int:
 def exchange(first: str, second: str) -> None:
     """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the
     system or the file system cannot."""
-    # The C library of Alpine Linux has no such function.
     call = _find_function("renameatx_np" if _IS_MACOS else "renameat2")
-    if (
-        call is None
-        or call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0
-    ):
+    if call is None:
+        # The C library of Alpine Linux has no such function.
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), second)
+    if call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0:
+        # Loaded with the function.
         import ctypes
 
-        number = errno.ENOSYS if call is None else ctypes.get_errno()
+        number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), second)
 
 
@@ -157,7 +158,8 @@ def clone(source: int, path: str) -> bool:
 def _find_function(name: str) -> Callable[..., int] | None:
     """Return a function of the C library that Python does not offer; None if it has none of this
     name."""
-    import ctypes  # takes milliseconds, which commands that read need not spend
+    # It takes milliseconds, which commands that read need not spend.
+    import ctypes
 
     return getattr(ctypes.CDLL(None, use_errno=True), name, None)
 
@@ -236,7 +238,8 @@ def close(fd: int) -> None:
 _GROUPS = "/proc/self/cgroup"
 _USUAL_BYTES = 8 << 30
 """Memory of a machine whose system, such as Windows, does not report it by `sysconf`."""
-_UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
+_UNIFIED = "/sys/fs/cgroup"
+_OLD = "/sys/fs/cgroup/memory"
 
 
 def memory_bytes() -> int:
@@ -261,7 +264,8 @@ def _limits() -> Iterator[int]:
                 text = stream.read(64).strip()
         except (OSError, ValueError):
             continue
-        if text.isdecimal() and int(text) > 0:  # v2 writes `max` if there is no limit
+        # v2 writes `max` if there is no limit.
+        if text.isdecimal() and int(text) > 0:
             yield int(text)
 
 
@@ -272,11 +276,14 @@ def _limit_files() -> Iterator[str]:
     except OSError:
         return
     for line in lines:
-        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
-            root, name = _UNIFIED, "memory.max"
+            root = _UNIFIED
+            name = "memory.max"
         elif "memory" in controllers.split(","):
-            root, name = _OLD, "memory.limit_in_bytes"
+            root = _OLD
+            name = "memory.limit_in_bytes"
         else:
             continue
         # In a container, the path may be the host's path: then the root is the group itself.

@@ -206,9 +206,11 @@ class DaemonThreads:
     ends without waiting for them."""
 
     def __init__(self, count: int, name: str) -> None:
+        # Commands that start no thread need not load it.
         from queue import SimpleQueue
 
-        self._count, self._name = count, name
+        self._count = count
+        self._name = name
         self._tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -237,9 +239,13 @@ class DaemonThreads:
         seconds."""
         for _ in self._threads:
             self._tasks.put(None)
-        end = None if seconds is None else time.monotonic() + seconds
+        if seconds is None:
+            for thread in self._threads:
+                thread.join()
+            return
+        end = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:

@@ -12,7 +12,7 @@ import io
 import os
 import stat
 import time
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
@@ -53,50 +53,67 @@ def write_whole(
     """
     name = os.fsdecode(path)
     try:
-        if not CAN_CHANGE:
-            with _write_on_windows(name, overwrite) as stream:
-                yield stream
-            return
-        real, old = os.path.realpath(name), None
-        if not os.path.isdir(os.path.dirname(real)):
-            raise RefusedError("its folder does not exist", file=name, hint="create it first")
-        if os.path.isdir(real):
-            raise RefusedError("it is a folder", file=name, hint=_HINT)
-        with suppress(FileNotFoundError):
-            old = os.stat(name)
-        if old is not None and not overwrite:
-            raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
-        ensure_own_link(name)
-        if old is not None and (
-            not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))
-        ):
-            # /dev/stdout may lead to a file: renaming another file over it would lose its earlier
-            # content.
-            with _Unbuffered(
-                _open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb"
-            ) as stream:
-                yield stream
-            return
-        if old is not None and not os.access(real, os.W_OK):
-            raise RefusedError("no permission to write the file", file=name, hint=_HINT)
-        ensure_renames(name)
-        with temporary_file(real, name, mode) as (temporary, fd):
-            if old is not None and mode == USUAL:
-                _carry_over(real, fd)
-            stream = _Unbuffered(fd, "wb", closefd=False)
-            try:
-                yield stream
-            except BaseException:
-                stream.drop()
-                raise
-            sync(fd)
-            (os.rename if overwrite else give_new_name)(temporary, real)
-            with suppress(OSError):
-                sync_folder(os.path.dirname(real))
+        with _open_new(name, overwrite, mode) as stream:
+            yield stream
     except OSError as error:
-        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(
-            reason_of(error), file=name, hint=_HINT
-        ) from error
+        kind = RefusedError if error.errno in FORBIDDEN else WriteError
+        raise kind(reason_of(error), file=name, hint=_HINT) from error
+
+
+def _open_new(name: str, overwrite: bool, mode: int) -> AbstractContextManager[io.FileIO]:
+    """Return the context in which `name` is written. Raises RefusedError if it must not be, and
+    OSError."""
+    if not CAN_CHANGE:
+        return _write_on_windows(name, overwrite)
+    real = os.path.realpath(name)
+    if not os.path.isdir(os.path.dirname(real)):
+        raise RefusedError("its folder does not exist", file=name, hint="create it first")
+    if os.path.isdir(real):
+        raise RefusedError("it is a folder", file=name, hint=_HINT)
+    old = None
+    with suppress(FileNotFoundError):
+        old = os.stat(name)
+    if old is not None and not overwrite:
+        raise _exists_error(name)
+    ensure_own_link(name)
+    if old is not None:
+        # /dev/stdout may lead to a file: renaming another file over it would lose its earlier
+        # content.
+        if not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/")):
+            return _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb")
+        if not os.access(real, os.W_OK):
+            raise RefusedError("no permission to write the file", file=name, hint=_HINT)
+    ensure_renames(name)
+    has_attributes = old is not None and mode == USUAL
+    return _write_beside(name, real, mode, overwrite=overwrite, has_attributes=has_attributes)
+
+
+@contextmanager
+def _write_beside(
+    name: str, real: str, mode: int, *, overwrite: bool, has_attributes: bool
+) -> Iterator[io.FileIO]:
+    """Write a temporary file beside `real`, which gets its name at the end, and the attributes of
+    the old file if it has such."""
+    with temporary_file(real, name, mode) as (temporary, fd):
+        if has_attributes:
+            _carry_over(real, fd)
+        stream = _Unbuffered(fd, "wb", closefd=False)
+        try:
+            yield stream
+        except BaseException:
+            stream.drop()
+            raise
+        sync(fd)
+        if overwrite:
+            os.rename(temporary, real)
+        else:
+            give_new_name(temporary, real)
+        with suppress(OSError):
+            sync_folder(os.path.dirname(real))
+
+
+def _exists_error(name: str) -> RefusedError:
+    return RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
 
 
 @contextmanager
@@ -104,7 +121,7 @@ def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
     """Write a file as `write_whole` does, without locks, and close it before it gets its name:
     Windows renames no open file."""
     if os.path.exists(name) and not overwrite:
-        raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
+        raise _exists_error(name)
     temporary = temporary_path(os.path.abspath(name))
     try:
         with _Unbuffered(temporary, "xb") as stream:
@@ -192,15 +209,12 @@ def find_writer(path: str | os.PathLike[str]) -> str | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    writers = [
-        name
-        for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH))
-        if status.st_mode & bits
-    ]
+    if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+        return None
     if status.st_uid not in (user_id(), 0):
-        writers.append(f"its owner (uid {status.st_uid})")
-    return (
-        writers[-1]
-        if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFDIR) and writers
-        else None
-    )
+        return f"its owner (uid {status.st_uid})"
+    if status.st_mode & stat.S_IWOTH:
+        return "every user"
+    if status.st_mode & stat.S_IWGRP:
+        return "its group"
+    return None

@@ -16,7 +16,6 @@ from sbbf_tool.storage.listing import (
     is_hudi_log,
     judge_bytes,
     judge_name,
-    recognise,
     translate,
 )
 from sbbf_tool.storage.objects.conditional import write_parts
@@ -30,13 +29,16 @@ from sbbf_tool.storage.objects.store import (
     parse_location,
 )
 from sbbf_tool.storage.objects.stores import store_of
+from sbbf_tool.storage.table_formats import recognise
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _MAX_ANCESTORS = 32
-_MAGIC_BYTES, _LEAST_BYTES = 4, 12
-_THREADS, _JUDGED_AT_ONCE = 16, 512
+_MAGIC_BYTES = 4
+_LEAST_BYTES = 12
+_THREADS = 16
+_JUDGED_AT_ONCE = 512
 _MOST_NAMES = {"_delta_log": 1, ".hoodie": 1, "metadata": 1000, "schema": 1000}
 """The folders by which a table is recognised, and the number of names in them that are looked
 at."""
@@ -77,29 +79,24 @@ def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
     with ErrorPlace(location.name):
         if re.search(WILDCARD, location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")
-        elif not location.key or location.key.endswith("/"):
-            yield from _require_any(
-                _list_below(store, location, location.key),
-                location,
-                "no Parquet file below this prefix",
-            )
-        elif _is_prefix(store, location.key):
-            yield from _require_any(
-                _list_below(store, location, f"{location.key}/"),
-                location,
-                "no Parquet file below this prefix",
-            )
-        else:
-            yield Entry(location.url)
+            return
+        prefix = location.key
+        if prefix and not prefix.endswith("/"):
+            if not _is_prefix(store, prefix):
+                yield Entry(location.url)
+                return
+            prefix += "/"
+        files = _list_below(store, location, prefix)
+        yield from _require_any(files, location, "no Parquet file below this prefix")
 
 
 def parquet_files_in(files: FileSystem, path: str) -> Iterator[str]:
     """Yield the files of a path in a file system that the caller gives, as `entries` does."""
+    # It imports pyarrow, which URLs of other services do not need.
     from sbbf_tool.storage.objects.arrow import ArrowStore, PathIn
 
-    return (
-        entry.path for entry in entries_in(ArrowStore(files, ""), PathIn("arrow", "", "", path))
-    )
+    location = PathIn("arrow", "", "", path)
+    return (entry.path for entry in entries_in(ArrowStore(files, ""), location))
 
 
 def find_single_object(url: str) -> str | None:
@@ -107,17 +104,21 @@ def find_single_object(url: str) -> str | None:
     location = parse_location(url)
     if location.service == "http":
         return url
+    key = location.key
     store = store_of(location)
     with ErrorPlace(location.name):
-        if re.search(WILDCARD, location.key):
-            is_one = next(list_keys(store, location.key, 1), None) == location.key
+        if re.search(WILDCARD, key):
+            is_one = _first_key(store, key) == key
+        elif not key or key.endswith("/"):
+            is_one = False
         else:
-            is_one = (
-                bool(location.key)
-                and not location.key.endswith("/")
-                and not _is_prefix(store, location.key)
-            )
+            is_one = not _is_prefix(store, key)
     return location.url if is_one else None
+
+
+def _first_key(store: ObjectStore, prefix: str) -> str | None:
+    """Return the first key that starts with a prefix; None if there is none."""
+    return next(list_keys(store, prefix, 1), None)
 
 
 def _require_any(files: Iterable[Entry], location: Location, message: str) -> Iterator[Entry]:
@@ -133,23 +134,20 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
     """Return whether there are keys below this key but no object at it. False if listing is denied:
     the user may still read the object."""
     try:
-        first = next(list_keys(store, key, 1), None)
-        return (
-            first is not None
-            and first != key
-            and next(list_keys(store, f"{key}/", 1), None) is not None
-        )
+        first = _first_key(store, key)
+        if first is None or first == key:
+            return False
+        return _first_key(store, f"{key}/") is not None
     except DeniedError:
         return False
 
 
 def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[Entry]:
-    objects = (
-        (key, version)
-        for key, version in store.objects(prefix)
-        if not any(map(is_hidden, key[len(prefix) :].split("/")))
-    )
-    yield from _judge(store, location, objects)
+    def is_visible(item: tuple[str, Version]) -> bool:
+        names = item[0][len(prefix) :].split("/")
+        return not any(map(is_hidden, names))
+
+    yield from _judge(store, location, filter(is_visible, store.objects(prefix)))
 
 
 def _judge(
@@ -158,32 +156,30 @@ def _judge(
     """Yield the objects below a prefix that hold data, in order; the last bytes decide about those
     without .parquet, many concurrently."""
 
-    def judge(key: str, version: Version) -> Entry | None:
+    def judge(item: tuple[str, Version]) -> Entry | None:
+        key, version = item
         if is_hudi_log(key.rpartition("/")[2]):
             return _entry(location, key, version)._replace(is_hudi_log=True)
         if judge_name(key):
             return _entry(location, key, version)
         if key.endswith(_OTHER_CONTENT) or version.size < _LEAST_BYTES:
             return None
+        file = _entry(location, key, version)
         try:
             entry = judge_bytes(key, None, store.tail(key, _MAGIC_BYTES)[0])
         except MissingError:
             return None
         except DeniedError:
-            return _entry(location, key, version)._replace(is_unfinished=True)
-        return (
-            None
-            if entry is None
-            else entry._replace(
-                path=location.with_key(key).url, bytes=version.size, etag=version.strong_tag
-            )
-        )
+            return file._replace(is_unfinished=True)
+        if entry is None:
+            return None
+        return entry._replace(path=file.path, bytes=file.bytes, etag=file.etag)
 
     remaining = iter(objects)
     with ThreadPoolExecutor(_THREADS) as threads:
         while part := list(islice(remaining, _JUDGED_AT_ONCE)):
-            is_judged = any(not judge_name(key) for key, _ in part)
-            entries = (threads.map if is_judged else map)(judge, *zip(*part, strict=True))
+            needs_bytes = any(not judge_name(key) for key, _ in part)
+            entries = threads.map(judge, part) if needs_bytes else map(judge, part)
             yield from (entry for entry in entries if entry is not None)
 
 
@@ -194,7 +190,7 @@ def _entry(location: Location, key: str, version: Version) -> Entry:
 def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
     literal = location.key[: re.search(WILDCARD, location.key).start()]  # type: ignore[union-attr]
     matches = _build_matcher(location.key)
-    if next(list_keys(store, location.key, 1), None) == location.key:
+    if _first_key(store, location.key) == location.key:
         # An existing key takes precedence over a glob.
         yield Entry(location.url)
         return
@@ -202,11 +198,9 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
         if is_below:
             yield from _judge(store, location, group)
         elif is_below is not None:
-            entries = (_entry(location, *entry) for entry in group)
-            yield from (
-                entry._replace(is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2]))
-                for entry in entries
-            )
+            for key, version in group:
+                file = _entry(location, key, version)
+                yield file._replace(is_hudi_log=is_hudi_log(file.path.rpartition("/")[2]))
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
@@ -222,7 +216,9 @@ def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
         if match is None:
             return None
         below = (match["below"] or "").split("/")[1:]
-        return None if any(map(is_hidden, below)) else bool(below)
+        if any(map(is_hidden, below)):
+            return None
+        return bool(below)
 
     return matches
 
@@ -262,7 +258,8 @@ def find_table_format(url: str) -> str | None:
     """Return the format of the table whose root is this prefix, or None; also None if listing is
     denied."""
     location = parse_location(url)
-    folder = location.with_key(f"{location.key.rstrip('/')}/" if location.key.rstrip("/") else "")
+    key = location.key.rstrip("/")
+    folder = location.with_key(f"{key}/" if key else "")
     try:
         with ErrorPlace(folder.name):
             return _kind_of(folder)
@@ -274,11 +271,10 @@ def has_any(prefix: str) -> bool:
     """Return whether there is an object below a prefix; False if listing is denied, or not
     possible."""
     location = parse_location(prefix)
+    if location.service == "http":
+        return False
     try:
-        return (
-            location.service != "http"
-            and next(list_keys(store_of(location), location.key, 1), None) is not None
-        )
+        return _first_key(store_of(location), location.key) is not None
     except SbbfError:
         return False
 
@@ -290,8 +286,12 @@ def _kind_of(folder: Location) -> str | None:
         return list(list_keys(store, f"{folder.key}{inner}/", _MOST_NAMES.get(inner, 1)))
 
     # Each list is a request, and most folders are none of a table.
-    found = dict(zip(_MOST_NAMES, write_parts(keys, _MOST_NAMES), strict=True))
-    return recognise(
-        lambda inner: bool(found[inner] if inner in found else keys(inner)),
-        lambda inner: (key.rpartition("/")[2] for key in found[inner]),
-    )
+    keys_in = dict(zip(_MOST_NAMES, write_parts(keys, _MOST_NAMES), strict=True))
+
+    def has(inner: str) -> bool:
+        return bool(keys_in[inner] if inner in keys_in else keys(inner))
+
+    def names(inner: str) -> Iterator[str]:
+        return (key.rpartition("/")[2] for key in keys_in[inner])
+
+    return recognise(has, names)
