@@ -95,11 +95,9 @@ class CrossChecks:
             try:
                 wrong_statistics = _decode(file, key, values, check, bloom)
             except UnreadableError as error:
-                raise _refusal(
-                    file,
-                    key,
-                    f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})",
-                ) from error
+                facts = ", ".join(contradictions)
+                reason = f"{facts}, and pyarrow cannot decode it ({error.message})"
+                raise _refusal(file, key, reason) from error
             # No contradiction remains if only unused entries of a dictionary contradicted the
             # statistics.
             return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
@@ -117,7 +115,8 @@ class CrossChecks:
             return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
 
     def _kind(self, file: ParquetFile, key: ChunkKey, values: StoredValues) -> _Kind:
-        meta, column = file.footer.chunk_meta(*key), file.footer.columns[key[1]]
+        meta = file.footer.chunk_meta(*key)
+        column = file.footer.columns[key[1]]
         description = (
             file.footer.metadata.created_by,
             column.type_name,
@@ -169,12 +168,9 @@ def _decode(
         raise _refusal(
             file, key, f"pyarrow decodes {missing:,} values that the page reader did not read"
         )
-    figures = count, decoded_values.smallest, decoded_values.largest
-    if values.non_null_count is not None and figures != (
-        values.count,
-        check.smallest,
-        check.largest,
-    ):
+    figures = (values.count, check.smallest, check.largest)
+    decoded_figures = (count, decoded_values.smallest, decoded_values.largest)
+    if values.non_null_count is not None and figures != decoded_figures:
         raise _refusal(
             file,
             key,

@@ -35,7 +35,10 @@ WHOLE_BYTES = 256 << 20
 """Largest chunk that is read as a whole; only the beginning of a larger chunk is read."""
 PART_VALUES = 1 << 22
 
-DICTIONARY, EXACT, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
+DICTIONARY = "dictionary"
+EXACT = "counted"
+ESTIMATED = "estimated"
+EXTRAPOLATED = "extrapolated"
 _HASHES = 2.0**64
 _MANY = 4
 """Times the size of a sketch: as many hashes wait to be sorted together."""
@@ -66,17 +69,17 @@ class Sketch:
         if not self._waiting:
             return
         hashes = np.concatenate((self._smallest, *self._runs))
-        self._runs, self._waiting = [], 0
+        self._runs = []
+        self._waiting = 0
         # Most of many hashes are too large to be kept. They need not be sorted if enough of the
         # others are distinct.
-        smaller = (
-            hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))]
-            if len(hashes) > 3 * self._size
-            else hashes
-        )
+        smaller = hashes
+        if len(hashes) > 3 * self._size:
+            smaller = hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))]
         distinct_hashes = deduplicate(smaller)
         if len(distinct_hashes) < self._size and len(smaller) < len(hashes):
-            distinct_hashes, smaller = deduplicate(hashes), hashes
+            distinct_hashes = deduplicate(hashes)
+            smaller = hashes
         if len(distinct_hashes) > self._size or len(smaller) < len(hashes):
             self._is_complete = False
         self._smallest = distinct_hashes[: self._size]
@@ -96,9 +99,8 @@ class Sketch:
     def smallest(self) -> tuple[NDArray[np.uint64], bool]:
         """Return the hashes by which chunks are compared, and whether these are all."""
         self._merge()
-        return self._smallest[:COMPARED].copy(), self._is_complete and len(
-            self._smallest
-        ) <= COMPARED
+        are_all = self._is_complete and len(self._smallest) <= COMPARED
+        return self._smallest[:COMPARED].copy(), are_all
 
 
 def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -138,23 +140,24 @@ def count_distinct(
     sketch = Sketch()
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         values = StoredValues(file, (row_group, column.index))
-        if (dictionary := values.dictionary) is not None:
+        dictionary = values.dictionary
+        if dictionary is not None:
             sketch.add(dictionary.hashes)
+            ndv = float(len(dictionary))
             # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
-            has_repeated = sketch.is_complete or sketch.ndv < len(dictionary) * (
-                1 - 5 * STANDARD_ERROR
-            )
-            return Distinct(
-                count,
-                sketch.ndv if has_repeated else float(len(dictionary)),
-                DICTIONARY,
-                *sketch.smallest(),
-            )
+            if sketch.is_complete or sketch.ndv < ndv * (1 - 5 * STANDARD_ERROR):
+                ndv = sketch.ndv
+            return Distinct(count, ndv, DICTIONARY, *sketch.smallest())
         if enough is None and file.footer.chunk_meta(row_group, column.index).bytes > WHOLE_BYTES:
             enough = PART_VALUES
         with closing(values.stored_hashes()) as runs:
             ndv, num_values, is_all = _estimate_ndv(sketch, runs, enough, count)
-    how = EXTRAPOLATED if not is_all else EXACT if sketch.is_complete else ESTIMATED
+    if not is_all:
+        how = EXTRAPOLATED
+    elif sketch.is_complete:
+        how = EXACT
+    else:
+        how = ESTIMATED
     return Distinct(max(num_values, count), ndv, how, *sketch.smallest())
 
 
@@ -179,7 +182,8 @@ def _estimate_ndv(
         sketch.add(hashes)
         num_values += len(hashes)
         if enough is not None and num_values <= enough / 2:
-            half, ndv_of_half = num_values, sketch.ndv
+            half = num_values
+            ndv_of_half = sketch.ndv
     return min(sketch.ndv, float(num_values)), num_values, True
 
 

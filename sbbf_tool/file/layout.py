@@ -24,7 +24,9 @@ from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import read_prefix
 
-OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
+OLD_FOOTER = "superseded footer"
+OLD_FILTER = "unreferenced filter"
+UNKNOWN = "unknown"
 PAGES = "pages"
 METADATA_COPY = "column metadata"
 """A copy of a chunk's `ColumnMetaData`, to which `ColumnChunk.file_offset` refers: Polars and older
@@ -32,7 +34,8 @@ writers store one after each chunk."""
 
 _MAGICS = b"PAR"  # the common prefix of both magics
 # Only this much of a gap is searched for leftovers, however large the gap is.
-_METADATA_WINDOW, _MOST_METADATA_BYTES = 1 << 10, 1 << 20
+_METADATA_WINDOW = 1 << 10
+_MOST_METADATA_BYTES = 1 << 20
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
@@ -67,7 +70,10 @@ def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range
     these filters, with their content."""
     gaps = gaps_between(file, filters)
     copies = _metadata_copies(file.footer) if gaps else {}
-    return [unused_range for gap in gaps for unused_range in _classify(file, *gap, copies)]
+    ranges: list[Range] = []
+    for start, end in gaps:
+        ranges += _classify(file, start, end, copies)
+    return ranges
 
 
 def gaps_between(file: ParquetFile, filters: list[StoredFilter]) -> list[tuple[int, int]]:
@@ -82,7 +88,8 @@ def gaps_between(file: ParquetFile, filters: list[StoredFilter]) -> list[tuple[i
             *_locked_filters(file),
         ]
     )
-    gaps, position = [], 0
+    gaps = []
+    position = 0
     for start, end in accounted:
         if start > position:
             gaps.append((position, min(start, footer.start)))
@@ -95,13 +102,14 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
     """Map the offsets where copies of the metadata of chunks may be to the chunks."""
     names = ("file_offset", "data_page_offset", "dictionary_page_offset", "total_compressed_size")
     copies = {}
-    for at, (offset, data, dictionary, size) in enumerate(
-        zip(*footer.numbers(*names), strict=True)
-    ):
+    chunks = zip(*footer.numbers(*names), strict=True)
+    for at, (offset, data, dictionary, size) in enumerate(chunks):
+        key = divmod(at, len(footer.columns))
+        copies[offset] = key
         # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is
         # after the pages.
-        end_of_pages = (dictionary if 0 < dictionary < data else data) + max(0, size)
-        copies[offset] = copies[end_of_pages] = divmod(at, len(footer.columns))
+        first_page = dictionary if 0 < dictionary < data else data
+        copies[first_page + max(0, size)] = key
     return copies
 
 
@@ -139,12 +147,16 @@ class StatedRanges:
         at = bisect_left(self._pages, (end,))
         if at and self._page_ends[at - 1] > start:
             return True
-        at, first = bisect_left(self._filters, (end,)), bisect_left(self._filters, (start,))
-        if at - first > 1 or (first and self._filter_ends[first - 1] > start):
+        first = bisect_left(self._filters, (start,))
+        num_inside = bisect_left(self._filters, (end,)) - first
+        if num_inside > 1 or (first and self._filter_ends[first - 1] > start):
             return True
-        if not first or self._places[self._filters[first - 1][2]].length is not None:
+        if not first:
             return False
-        row_group, column = self._filters[first - 1][2]
+        _, _, key_before = self._filters[first - 1]
+        if self._places[key_before].length is not None:
+            return False
+        row_group, column = key_before
         try:
             before = file.stored_filter(row_group, file.footer.columns[column])
         except UnreadableError:
@@ -154,17 +166,19 @@ class StatedRanges:
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
     for stored in filters:
-        yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
+        place = stored.place
+        yield place.offset, max(stored.end, place.offset + (place.length or 0))
 
 
 def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
-    if file.footer.has_encrypted_chunks:
-        for (row_group, column), place in file.footer.filter_places().items():
-            if (
-                place.length is not None
-                and file.encryption_of(row_group, file.footer.columns[column]) is not None
-            ):
-                yield place.offset, place.offset + place.length
+    footer = file.footer
+    if not footer.has_encrypted_chunks:
+        return
+    for (row_group, column), place in footer.filter_places().items():
+        if place.length is None:
+            continue
+        if file.encryption_of(row_group, footer.columns[column]) is not None:
+            yield place.offset, place.offset + place.length
 
 
 class _Part(NamedTuple):
@@ -180,22 +194,19 @@ def _parts(footer: Footer) -> list[_Part]:
     """List pages and page indexes of every chunk that are in this file, as the footer states them
     unencrypted."""
     data, dictionary, index, lengths, paths, *indexes = footer.numbers(
-        *(
-            "data_page_offset",
-            "dictionary_page_offset",
-            "index_page_offset",
-            "total_compressed_size",
-            "file_path",
-        ),
-        *(
-            "column_index_offset",
-            "column_index_length",
-            "offset_index_offset",
-            "offset_index_length",
-        ),
+        "data_page_offset",
+        "dictionary_page_offset",
+        "index_page_offset",
+        "total_compressed_size",
+        "file_path",
+        "column_index_offset",
+        "column_index_length",
+        "offset_index_offset",
+        "offset_index_length",
     )
+    first_pages = _lower(_lower(data, dictionary), index)
     parts = [
-        _Part(PAGES, _lower(_lower(data, dictionary), index), lengths),
+        _Part(PAGES, first_pages, lengths),
         _Part("column index", *indexes[:2]),
         _Part("offset index", *indexes[2:]),
     ]
@@ -218,9 +229,9 @@ def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
     """Return the distance from filter to pages for each chunk, by number, that has its filter
     before its pages."""
-    offsets, *_ = footer.numbers(
-        "bloom_filter_offset", "bloom_filter_length", "file_path"
-    )  # as for the places of filters: read once
+    # The names are those for the places of filters: read once.
+    names = ("bloom_filter_offset", "bloom_filter_length", "file_path")
+    offsets, *_ = footer.numbers(*names)
     if not any(offsets):
         return {}
     end = footer.start
@@ -234,34 +245,41 @@ def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
 
 def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
     """Return start and end of the pages and page indexes of every chunk, as `owned_ranges` does."""
-    parts, end = _parts(footer), footer.start
+    parts = _parts(footer)
+    end = footer.start
     if _leading_bytes(footer, parts[0]):
         return [(owned.start, owned.end) for owned in owned_ranges(footer)]
-    return [
-        (start, start + length if start + length < end else end)
-        for part in parts
-        if any(part.starts)
-        for start, length in zip(part.starts, part.lengths, strict=True)
-        if 0 < start < end and length > 0
-    ]
+    spans: list[tuple[int, int]] = []
+    for part in parts:
+        if any(part.starts):
+            # Wide files have very many chunks.
+            spans += [
+                (start, start + length if start + length < end else end)
+                for start, length in zip(part.starts, part.lengths, strict=True)
+                if 0 < start < end and length > 0
+            ]
+    return spans
 
 
 def owned_ranges(footer: Footer) -> Iterator[Range]:
     """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
     parts = _parts(footer)
-    ranges = [
-        Range(start, start + length, part.kind, *divmod(at, len(footer.columns)))
-        for part in parts
-        for at, (start, length) in enumerate(zip(part.starts, part.lengths, strict=True))
-        if 0 < start < footer.start and length > 0
-    ]
+    num_columns = len(footer.columns)
+    ranges: list[Range] = []
+    for part in parts:
+        spans = enumerate(zip(part.starts, part.lengths, strict=True))
+        ranges += [
+            Range(start, start + length, part.kind, *divmod(at, num_columns))
+            for at, (start, length) in spans
+            if 0 < start < footer.start and length > 0
+        ]
     leading_bytes = {
-        divmod(at, len(footer.columns)): distance
+        divmod(at, num_columns): distance
         for at, distance in _leading_bytes(footer, parts[0]).items()
     }
-    for owned in (
-        _without_leading_filters(footer, ranges, leading_bytes) if leading_bytes else ranges
-    ):
+    if leading_bytes:
+        ranges = [*_without_leading_filters(footer, ranges, leading_bytes)]
+    for owned in ranges:
         yield owned._replace(end=min(owned.end, footer.start))
 
 
@@ -306,12 +324,12 @@ def _classify(
 ) -> Iterator[Range]:
     position = start
     while position < end:
-        copy = (
-            _metadata_copy_at(file, position, end, file.footer.chunk_meta(*copies[position]))
-            if position in copies
-            else None
-        )
-        leftover = copy or _filter_at(file, position, end) or _footer_at(file, position, end)
+        leftover = None
+        if position in copies:
+            meta = file.footer.chunk_meta(*copies[position])
+            leftover = _metadata_copy_at(file, position, end, meta)
+        if leftover is None:
+            leftover = _filter_at(file, position, end) or _footer_at(file, position, end)
         if leftover is None:
             yield Range(position, end, UNKNOWN)
             return
@@ -330,12 +348,15 @@ def _metadata_copy_at(file: ParquetFile, start: int, end: int, meta: ChunkMeta) 
         )
     except UnreadableError:
         return None
-    return Range(start, start + length, METADATA_COPY) if meta.is_copy(copy) else None
+    if not meta.is_copy(copy):
+        return None
+    return Range(start, start + length, METADATA_COPY)
 
 
 def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    if (stop := file.end_of_encrypted_filter(start, end)) is not None:
-        return Range(start, stop, OLD_FILTER)
+    end_of_encrypted = file.end_of_encrypted_filter(start, end)
+    if end_of_encrypted is not None:
+        return Range(start, end_of_encrypted, OLD_FILTER)
     try:
         header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))
     except UnreadableError:

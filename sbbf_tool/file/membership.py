@@ -58,8 +58,10 @@ def verify_filter(
     if stored.header.readings:
         from sbbf_tool.file import drafts
 
-        if (reading := drafts.recognise_draft(file, stored)) is not None:
-            stored, bloom = reading.stored, reading.bloom
+        reading = drafts.recognise_draft(file, stored)
+        if reading is not None:
+            stored = reading.stored
+            bloom = reading.bloom
             hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
     tally = _Tally(column, bloom, hasher)
     problem: str | None = None
@@ -69,8 +71,14 @@ def verify_filter(
             wrong_statistics = tally.decode(file, stored.row_group)
         except UnreadableError as error:
             problem = error.message
-    cause = misses.explain(bloom, column, list(tally.sample)) if tally.sample else None
+    sample = list(tally.sample)
+    cause = misses.explain(bloom, column, sample) if sample else None
+    examples = [literals.format_short(column, plain) for plain in sample[:_EXAMPLES]]
+    excluded_forms = {literals.format_short(column, plain) for plain in tally.excluded_forms}
     absent = tally.absent_keys()
+    measured_fpp = None
+    if len(absent):
+        measured_fpp = 1 - bloom.count_missing(absent.data) / len(absent)
     return FilterVerification(
         row_group=stored.row_group,
         column=column.name,
@@ -81,19 +89,15 @@ def verify_filter(
         stated_length=stored.place.length,
         verified_values=tally.values,
         false_negatives=tally.false_negatives,
-        examples=tuple(
-            literals.format_short(column, plain) for plain in list(tally.sample)[:_EXAMPLES]
-        ),
+        examples=tuple(examples),
         cause=cause.name if cause else None,
         explanation=cause.explanation if cause else None,
         excluded_nans=tally.excluded_nans,
-        excluded_forms=tuple(
-            sorted({literals.format_short(column, plain) for plain in tally.excluded_forms})
-        ),
+        excluded_forms=tuple(sorted(excluded_forms)),
         excluded_intervals=tally.excluded_intervals,
         excluded_instants=tally.excluded_instants,
         estimated_fpp=bloom.fpp,
-        measured_fpp=1 - bloom.count_missing(absent.data) / len(absent) if len(absent) else None,
+        measured_fpp=measured_fpp,
         absent_keys=len(absent),
         problem=problem,
         dialect=reading.dialect.name if reading else None,
@@ -111,9 +115,11 @@ class _Tally:
         key_bytes = 1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT
         self._keys, self._filter_of_keys = _random_keys(key_bytes, hasher)  # type: ignore[arg-type]
         self._stored_keys = np.zeros(len(self._keys), np.bool_)
-        self.values = self.false_negatives = self.excluded_nans = self.excluded_intervals = (
-            self.excluded_instants
-        ) = 0
+        self.values = 0
+        self.false_negatives = 0
+        self.excluded_nans = 0
+        self.excluded_intervals = 0
+        self.excluded_instants = 0
         self.sample: dict[bytes, None] = {}
         """Some of the false negatives, each once."""
         self.excluded_forms: set[bytes] = set()
@@ -149,10 +155,10 @@ class _Tally:
         contradict."""
         from sbbf_tool.parquet.values import read_chunk
 
-        self.values, check = 0, StatisticsCheck(file.footer, row_group, self._column)
-        for values in read_chunk(
-            file.footer, row_group, self._column, file.pages(row_group, self._column)
-        ):
+        self.values = 0
+        check = StatisticsCheck(file.footer, row_group, self._column)
+        pages = file.pages(row_group, self._column)
+        for values in read_chunk(file.footer, row_group, self._column, pages):
             check.add(values.extremes())
             self._add(values)
         return check.contradictions(self.values)
@@ -160,11 +166,9 @@ class _Tally:
     def _add(self, values: PlainValues) -> None:
         hashes = values.hashes(self._hasher)
         self.values += len(values)
-        shown = (
-            values.hashes_shown(self._hasher)
-            if equals.narrow_bits(self._column) is not None
-            else hashes
-        )
+        shown = hashes
+        if equals.narrow_bits(self._column) is not None:
+            shown = values.hashes_shown(self._hasher)
         if self._bloom.count_missing(hashes) or self._bloom.count_missing(shown):
             absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
             absent |= np.frombuffer(self._bloom.check_hashes(shown), np.bool_) == 0
@@ -175,37 +179,32 @@ class _Tally:
             for position in positions[: misses.SAMPLE - len(self.sample)].tolist():
                 self.sample[values[position]] = None
         self._mark_keys(hashes)
-        if (
-            equals.is_interval(self._column) and self._hasher is hashing
-        ):  # no reader queries a draft's filter for the normalised form
+        # No reader queries a draft's filter for the normalised form.
+        if equals.is_interval(self._column) and self._hasher is hashing:
             self.excluded_intervals += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
-            self.excluded_instants += self._bloom.count_missing(
-                values.hashes_of_instants_rounded_down()
-            )
-        self.excluded_forms.update(
-            plain
-            for plain in values.equal_floats()
-            if not self._bloom.check_hash(self._hasher.hash_value(plain))
-        )
+            rounded_down = values.hashes_of_instants_rounded_down()
+            self.excluded_instants += self._bloom.count_missing(rounded_down)
+        for plain in values.equal_floats():
+            if not self._bloom.check_hash(self._hasher.hash_value(plain)):
+                self.excluded_forms.add(plain)
 
     def _mark_keys(self, found: memoryview) -> None:
         """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a
         fraction of the time of a search."""
         if self._column.width is None or self._column.width >= _COLLISION_FREE_BYTES:
             return
-        hashes = np.frombuffer(found, np.uint64)[
-            np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)
-        ]
+        flags = np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)
+        hashes = np.frombuffer(found, np.uint64)[flags]
         at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
         self._stored_keys[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
         """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only
         two values."""
-        return (
-            self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
-        )
+        if self._column.physical == "BOOLEAN":
+            return self._keys[:0]
+        return self._keys[~self._stored_keys]
 
 
 @lru_cache(maxsize=32)

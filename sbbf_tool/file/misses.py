@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
@@ -22,7 +22,11 @@ from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import narrow_bits
 
-TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
+TEXT = "text"
+WIDTH = "width"
+BLOCK = "block"
+DRAFT = "draft"
+EMPTY = "empty"
 
 SAMPLE = 256
 """False negatives that are queried again under each hypothesis."""
@@ -46,19 +50,16 @@ def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]
         return Cause(EMPTY, "no bit is set: no value was inserted", lambda *_: False)
     if bloom.fpp ** len(false_negatives) * len(CAUSES) > _MAX_CHANCE:
         return None
-    return next(
-        (
-            cause
-            for cause in CAUSES
-            if all(cause.holds_value(bloom, column, plain) for plain in false_negatives)
-        ),
-        None,
-    )
+    for cause in CAUSES:
+        if all(cause.holds_value(bloom, column, plain) for plain in false_negatives):
+            return cause
+    return None
 
 
 # --- Hashed values that are not the plain bytes ---
 
-Form = Callable[[Column, bytes], bytes | None]
+Order: TypeAlias = Literal["little", "big"]
+Form: TypeAlias = Callable[[Column, bytes], bytes | None]
 """Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None
 if the form does not apply."""
 
@@ -73,11 +74,11 @@ def _holds_form(form: Form, bloom: BloomFilter, column: Column, plain: bytes) ->
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
     """Return the result of JavaScript's `String(value)`, which is what parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
-        return str(
-            int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)
-        ).encode()
+        signed = column.logical is None or column.logical.signed
+        return str(int.from_bytes(plain, "little", signed=signed)).encode()
     if column.physical in ("FLOAT", "DOUBLE") and column.float_format is not None:
-        return _javascript_number(struct.unpack(column.float_format, plain)[0]).encode()
+        (number,) = struct.unpack(column.float_format, plain)
+        return _javascript_number(number).encode()
     if column.physical == "BOOLEAN":
         return b"true" if plain[0] else b"false"
     return plain.decode("utf-8", "replace").encode()
@@ -86,11 +87,10 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
 def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
     """Return the JavaScript text of a FLOAT that was a shorter number before it was stored: 0.1,
     not 0.10000000149011612."""
-    return (
-        _javascript_number(float(literals.format_plain(column, plain))).encode()
-        if column.physical == "FLOAT"
-        else None
-    )
+    if column.physical != "FLOAT":
+        return None
+    number = float(literals.format_plain(column, plain))
+    return _javascript_number(number).encode()
 
 
 def _javascript_number(number: float) -> str:
@@ -104,16 +104,18 @@ def _javascript_number(number: float) -> str:
         return "0"
     digits = Decimal(repr(number)).normalize()
     exponent = digits.adjusted()
-    return f"{digits:f}" if -7 < exponent < 21 else f"{digits.scaleb(-exponent):f}e{exponent:+d}"
+    if -7 < exponent < 21:
+        return f"{digits:f}"
+    return f"{digits.scaleb(-exponent):f}e{exponent:+d}"
 
 
 def _integer(width: int, column: Column, plain: bytes, *, signed: bool = True) -> bytes | None:
     """Return an integer in another number of bytes: sign-extended, zero-extended or truncated."""
     if column.physical not in ("INT32", "INT64") or len(plain) == width:
         return None
-    return (int.from_bytes(plain, "little", signed=signed) & (1 << 8 * width) - 1).to_bytes(
-        width, "little"
-    )
+    number = int.from_bytes(plain, "little", signed=signed)
+    lowest_bits = number & (1 << 8 * width) - 1
+    return lowest_bits.to_bytes(width, "little")
 
 
 def _with_length(column: Column, plain: bytes) -> bytes | None:
@@ -125,25 +127,21 @@ def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
 
 
 def _float(layout: str, column: Column, plain: bytes) -> bytes | None:
-    return (
-        None
-        if column.float_format is None
-        else struct.pack(layout, struct.unpack(column.float_format, plain)[0])
-    )
+    if column.float_format is None:
+        return None
+    return struct.pack(layout, *struct.unpack(column.float_format, plain))
 
 
-def _decimal(
-    width: int | None, order: Literal["little", "big"], column: Column, plain: bytes
-) -> bytes | None:
+def _decimal(width: int | None, order: Order, column: Column, plain: bytes) -> bytes | None:
     """Return a decimal in another number of bytes; None stands for as few bytes as it needs."""
     if column.logical is None or column.logical.kind != "DECIMAL":
         return None
-    number = int.from_bytes(
-        plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True
-    )
-    return number.to_bytes(
-        width or ((number if number >= 0 else ~number).bit_length() + 8) // 8, order, signed=True
-    )
+    stored_order: Order = "little" if column.physical in ("INT32", "INT64") else "big"
+    number = int.from_bytes(plain, stored_order, signed=True)
+    if width is None:
+        magnitude = number if number >= 0 else ~number
+        width = (magnitude.bit_length() + 8) // 8
+    return number.to_bytes(width, order, signed=True)
 
 
 # --- Correct hashes that are stored elsewhere ---
@@ -158,73 +156,64 @@ def _holds_in_dialect(dialect: Dialect, bloom: BloomFilter, column: Column, plai
 def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
     """Query the first part of the bitset only, as if the header stated `divisor` times too many
     bytes."""
-    blocks = bloom.num_blocks // divisor
-    return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(
-        hash_value(plain)
-    )
+    num_blocks = bloom.num_blocks // divisor
+    if num_blocks == 0:
+        return False
+    first_blocks = BloomFilter(bloom.bitset[: num_blocks * BLOCK_BYTES])
+    return first_blocks.check_hash(hash_value(plain))
+
+
+def _text(column: Column, plain: bytes) -> bytes:
+    return literals.format_plain(column, plain).encode(errors="surrogateescape")
+
+
+def _reversed(column: Column, plain: bytes) -> bytes | None:
+    return plain[::-1] if column.width else None
+
+
+_FORMS_OF_TEXT: tuple[tuple[str, Form], ...] = (
+    ("their JavaScript text was hashed, as parquetjs does", _javascript_text),
+    ("their JavaScript text was hashed, as parquetjs does", _javascript_text_of_short),
+    ("their text was hashed instead of their bytes", _text),
+)
+_FORMS_OF_WIDTH: tuple[tuple[str, Form], ...] = (
+    ("integers of 8 bytes", partial(_integer, 8)),
+    ("integers of 8 bytes, without their sign", partial(_integer, 8, signed=False)),
+    ("integers of 4 bytes", partial(_integer, 4)),
+    ("integers of 2 bytes", partial(_integer, 2)),
+    ("integers of 1 byte", partial(_integer, 1)),
+    ("decimals of 16 bytes, little-endian", partial(_decimal, 16, "little")),
+    ("decimals of 16 bytes, big-endian", partial(_decimal, 16, "big")),
+    ("decimals of the fewest bytes that hold each", partial(_decimal, None, "big")),
+    ("8-byte floating-point numbers", partial(_float, "<d")),
+    ("4-byte floating-point numbers", partial(_float, "<f")),
+)
+_OTHER_FORMS: tuple[tuple[str, Form], ...] = (
+    ("they were hashed with reversed bytes", _reversed),
+    ("they were hashed together with their length", _with_length),
+)
+_DRAFTS = ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")
+"""One dialect for each hash that no cause before has: the other dialects differ from these only in
+their headers."""
 
 
 def _list_causes() -> Iterator[Cause]:
-    form: Form
-    for explanation, form in (
-        ("their JavaScript text was hashed, as parquetjs does", _javascript_text),
-        ("their JavaScript text was hashed, as parquetjs does", _javascript_text_of_short),
-        (
-            "their text was hashed instead of their bytes",
-            lambda column, plain: literals.format_plain(column, plain).encode(
-                errors="surrogateescape"
-            ),
-        ),
-    ):
+    for explanation, form in _FORMS_OF_TEXT:
         yield Cause(TEXT, explanation, partial(_holds_form, form))
-    yield Cause(
-        WIDTH,
-        "they were hashed as stored, with bits above their width that readers ignore",
-        _holds_as_stored,
-    )
-    for explanation, form in (
-        ("they were hashed as integers of 8 bytes", partial(_integer, 8)),
-        (
-            "they were hashed as integers of 8 bytes, without their sign",
-            partial(_integer, 8, signed=False),
-        ),
-        ("they were hashed as integers of 4 bytes", partial(_integer, 4)),
-        ("they were hashed as integers of 2 bytes", partial(_integer, 2)),
-        ("they were hashed as integers of 1 byte", partial(_integer, 1)),
-        (
-            "they were hashed as decimals of 16 bytes, little-endian",
-            partial(_decimal, 16, "little"),
-        ),
-        ("they were hashed as decimals of 16 bytes, big-endian", partial(_decimal, 16, "big")),
-        (
-            "they were hashed as decimals of the fewest bytes that hold each",
-            partial(_decimal, None, "big"),
-        ),
-        ("they were hashed as 8-byte floating-point numbers", partial(_float, "<d")),
-        ("they were hashed as 4-byte floating-point numbers", partial(_float, "<f")),
-        (
-            "they were hashed with reversed bytes",
-            lambda column, plain: plain[::-1] if column.width else None,
-        ),
-        ("they were hashed together with their length", _with_length),
-    ):
+    explanation = "they were hashed as stored, with bits above their width that readers ignore"
+    yield Cause(WIDTH, explanation, _holds_as_stored)
+    for noun, form in _FORMS_OF_WIDTH:
+        yield Cause(WIDTH, f"they were hashed as {noun}", partial(_holds_form, form))
+    for explanation, form in _OTHER_FORMS:
         yield Cause(WIDTH, explanation, partial(_holds_form, form))
     explanation = "their block was selected by a remainder, as in a draft of the format"
     yield Cause(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
-    # One dialect for each remaining hash: the other dialects differ from these only in their
-    # headers.
-    for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
-        yield Cause(
-            DRAFT,
-            f"they were hashed as in the draft {dialect.name}: {dialect.sentence}",
-            partial(_holds_in_dialect, dialect),
-        )
+    for dialect in map(find_dialect, _DRAFTS):
+        explanation = f"they were hashed as in the draft {dialect.name}: {dialect.sentence}"
+        yield Cause(DRAFT, explanation, partial(_holds_in_dialect, dialect))
     for divisor in (2, 4, 8, 16):
-        yield Cause(
-            BLOCK,
-            f"the header states {divisor} times the bytes that the filter was built with",
-            partial(_holds_in_first_blocks, divisor),
-        )
+        explanation = f"the header states {divisor} times the bytes that the filter was built with"
+        yield Cause(BLOCK, explanation, partial(_holds_in_first_blocks, divisor))
 
 
 CAUSES = tuple(_list_causes())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.texts import text_of
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.rows import NamedColumn
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.storage.places import TableFinder
 
+_ALL_NULL = "the file does not have the column, so that all its rows are null"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{4,}-\d{1,2}-\d{1,2}[ T]\d|\d{2}:\d{2}"
 _ZONE = r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$"
@@ -55,29 +57,24 @@ class MissingColumn(NamedTuple):
             return CANNOT_SAY
         if value is None or (isinstance(value, str) and value.lower() == "null"):
             # The value `null` is text if the column holds text.
-            is_stated = (
-                self.is_partition
-                and value is None
-                and self.partition_value not in (None, "", "null")
-            )
-            return ABSENT if is_stated else MAYBE
+            is_null = value is None
+            has_value = self.is_partition and self.partition_value not in (None, "", "null")
+            return ABSENT if is_null and has_value else MAYBE
+        stored = self.partition_value
         if self.partition_type is not None:
             with ErrorPlace(None, f"column {self.name}"):
-                may_be_equal = may_be_equal_in_type(
-                    self.partition_value, value, self.partition_type
-                )
-            return MAYBE if may_be_equal else ABSENT
-        return (
-            MAYBE
-            if self.partition_value is not None and _may_be_equal(self.partition_value, value)
-            else ABSENT
-        )
+                may_be_equal = may_be_equal_in_type(stored, value, self.partition_type)
+        else:
+            may_be_equal = stored is not None and _may_be_equal(stored, value)
+        return MAYBE if may_be_equal else ABSENT
 
     def is_in_all_rows(self, value: object) -> bool:
         """Return whether each row certainly has the value."""
         stored = self.partition_value
-        if not self.is_certain or value is None or stored is None:
-            return self.is_certain and value is None and stored is None
+        if not self.is_certain:
+            return False
+        if value is None or stored is None:
+            return value is None and stored is None
         if self.partition_type is not None:
             return is_equal_in_type(stored, value, self.partition_type)
         # Without a type, some readers take these texts for null.
@@ -85,12 +82,10 @@ class MissingColumn(NamedTuple):
 
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
+        if self.is_partition:
+            return NamedColumn(self.name, "partition")
         reason = str(SbbfError(error.message, hint=error.hint))
-        return (
-            NamedColumn(self.name, "partition")
-            if self.is_partition
-            else NamedColumn(self.name, None, reason)
-        )
+        return NamedColumn(self.name, None, reason)
 
 
 def find_missing(
@@ -109,15 +104,14 @@ def find_missing(
 def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:
     """Return what is known of a column that a file outside of tables lacks."""
     if _may_belong_to_table(file, tables):
-        return MissingColumn(
-            column,
-            "the file does not have the column, to which its table may give another name",
-            is_certain=False,
-        )
+        reason = "the file does not have the column, to which its table may give another name"
+        return MissingColumn(column, reason, is_certain=False)
     names = {part.casefold() for part in (_first_part(column), column)}
     if file.source.can_reopen:
+        folder = os.path.dirname(file.name)
         for name in sorted(names):
-            if (statement := statement_of(os.path.dirname(file.name), name)) is not None:
+            statement = statement_of(folder, name)
+            if statement is not None:
                 return statement._replace(name=column)
     for similar_column in file.footer.columns:
         if similar_column.path[0].casefold() in names:
@@ -126,7 +120,7 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
                 "readers may take for it"
             )
             return MissingColumn(column, reason, is_certain=False)
-    return MissingColumn(column, "the file does not have the column, so that all its rows are null")
+    return MissingColumn(column, _ALL_NULL)
 
 
 @lru_cache(maxsize=1024)
@@ -136,16 +130,13 @@ def statement_of(folder: str, name: str) -> MissingColumn | None:
     from sbbf_tool.file.partitions import doubtful_keys, partition_values
 
     for key, value in partition_values(f"{folder}/").items():
-        if key.casefold() == name:
-            if key in doubtful_keys(f"{folder}/"):
-                reason = f"folders state {key} twice, and readers take the first or the last"
-                return MissingColumn(key, reason, is_partition=True, is_certain=False)
-            return MissingColumn(
-                key,
-                f"the folder states {key}={'null' if value is None else value}",
-                value,
-                is_partition=True,
-            )
+        if key.casefold() != name:
+            continue
+        if key in doubtful_keys(f"{folder}/"):
+            reason = f"folders state {key} twice, and readers take the first or the last"
+            return MissingColumn(key, reason, is_partition=True, is_certain=False)
+        reason = f"the folder states {key}={text_of(value)}"
+        return MissingColumn(key, reason, value, is_partition=True)
     return None
 
 
@@ -173,54 +164,63 @@ def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingCo
         return None
     path = name.columns.path_of(column)
     if path is None:
-        return MissingColumn(
-            column, "the file does not have a column of this name", is_certain=False
-        )
+        reason = "the file does not have a column of this name"
+        return MissingColumn(column, reason, is_certain=False)
     full_name = quote(path)
-    why_not_null = name.columns.why_not_null(path, file.footer.metadata.schema, file.footer.columns)
+    footer = file.footer
+    why_not_null = name.columns.why_not_null(path, footer.metadata.schema, footer.columns)
     if why_not_null is not None:
-        return MissingColumn(
-            full_name, f"the file does not have the column, and {why_not_null}", is_certain=False
-        )
-    for key in (full_name, *path) if len(path) == 1 else (full_name,):
-        if (value := name.partition.get(key)) is not None:
-            type_name = name.partition_types.get(key)
-            return MissingColumn(
-                full_name, f"the value of the partition is {value}", value, partition_type=type_name
-            )
-    return MissingColumn(
-        full_name, "the file does not have the column, so that all its rows are null"
-    )
+        reason = f"the file does not have the column, and {why_not_null}"
+        return MissingColumn(full_name, reason, is_certain=False)
+    keys = [full_name]
+    if len(path) == 1:
+        keys += path
+    for key in keys:
+        value = name.partition.get(key)
+        if value is not None:
+            reason = f"the value of the partition is {value}"
+            partition_type = name.partition_types.get(key)
+            return MissingColumn(full_name, reason, value, partition_type=partition_type)
+    return MissingColumn(full_name, _ALL_NULL)
 
 
 def _may_be_equal(stored: str, value: object) -> bool:
     """Return whether a partition value, as text of an unknown type, may equal a value; False is
     certain."""
-    if isinstance(value, date):
-        value = value.isoformat()
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-        value = str(value).lower() if isinstance(value, bool) else None
-    if value is None or re.search(_TIME, stored) or re.search(_TIME, str(value)):
+    if not isinstance(value, str | int | float | Decimal | date):
         return True
-    stored, text = (
-        re.sub(r"(?<=\d-)\d\b", r"0\g<0>", each.strip()) for each in (stored, str(value))
-    )  # DuckDB reads 2024-1-3 as a date
+    text = _text_of(value)
+    if re.search(_TIME, stored) or re.search(_TIME, text):
+        return True
+    stored = _pad_date(stored.strip())
+    text = _pad_date(text.strip())
     if stored.casefold() == text.casefold():
         return True
     if re.fullmatch(_DATE, stored):
         return not re.fullmatch(_DATE, text) and any(map(str.isdigit, text))
-    first, second = _number(stored), _number(text)
-    if first is not None and second is not None:
-        if not (first.is_finite() and second.is_finite()):
-            return True
-        if not (_is_float(stored) or _is_float(text)):
-            return first == second
-        try:
-            return abs(first - second) <= _RELATIVE_ERROR * max(abs(first), abs(second))
-        except ArithmeticError:
-            # One of them is beyond the range of Decimal.
-            return True
-    return text.startswith(("0x", "0X"))
+    stored_number = _number(stored)
+    number = _number(text)
+    if stored_number is None or number is None:
+        return text.startswith(("0x", "0X"))
+    if _is_float(stored) or _is_float(text):
+        return _are_close(stored_number, number)
+    return stored_number == number
+
+
+def _pad_date(text: str) -> str:
+    """Write 2024-1-3, which DuckDB reads as a date, as 2024-01-03."""
+    return re.sub(r"(?<=\d-)\d\b", r"0\g<0>", text)
+
+
+def _are_close(first: Decimal, second: Decimal) -> bool:
+    """Return whether two numbers may be the same value of a FLOAT."""
+    if not (first.is_finite() and second.is_finite()):
+        return True
+    try:
+        return abs(first - second) <= _RELATIVE_ERROR * max(abs(first), abs(second))
+    except ArithmeticError:
+        # One of them is beyond the range of Decimal.
+        return True
 
 
 def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
@@ -229,7 +229,8 @@ def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
 
     text = _text_of(value)
     try:
-        key, stored_key = parse_value(text, type_name), parse_value(stored, type_name)
+        key = parse_value(text, type_name)
+        stored_key = parse_value(stored, type_name)
     except UsageError:
         return False
     is_number = isinstance(key, tuple) and isinstance(key[-1], Decimal)
@@ -243,7 +244,9 @@ def _text_of(value: object) -> str:
     """Return the text of a value as tables write it."""
     if isinstance(value, date):
         return value.isoformat()
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def _differ_in_zone(stored: str, text: str, type_name: str) -> bool:

@@ -62,7 +62,9 @@ that the file may have."""
 def _parse_number(text: str) -> tuple[bool, Decimal]:
     """Return whether it is NaN, which is above all numbers in query engines, and the number."""
     number = Decimal(text.replace("_", "?"))
-    return number.is_nan(), Decimal(0) if number.is_nan() else number
+    if number.is_nan():
+        return True, Decimal(0)
+    return False, number
 
 
 def _parse_boolean(text: str) -> bool:
@@ -104,14 +106,13 @@ def parse_value(text: str, type_name: str) -> Any:
     """
     base = type_name.partition("(")[0].strip().lower()
     for pattern, parse, form in _PARSERS:
-        if pattern.fullmatch(base):
-            try:
-                return parse(text)
-            except (ValueError, ArithmeticError, KeyError):
-                raise UsageError(
-                    f"{text[:60]!r} is not a value of type {type_name[:60]}",
-                    hint=f"it takes {form}",
-                ) from None
+        if not pattern.fullmatch(base):
+            continue
+        try:
+            return parse(text)
+        except (ValueError, ArithmeticError, KeyError):
+            message = f"{text[:60]!r} is not a value of type {type_name[:60]}"
+            raise UsageError(message, hint=f"it takes {form}") from None
     return None
 
 
@@ -177,13 +178,15 @@ class Predicate:
         partition column of the predicate."""
         folder = os.path.dirname(path)
         result = self._results.get(folder)
-        if result is None:
-            if len(self._results) >= _FOLDERS_REMEMBERED:
-                # Other threads may read the dictionary.
-                self._results = {}
-            with ErrorPlace(path):
-                values = {**partition_values(path), **dict.fromkeys(doubtful_keys(path), _ANY)}
-                result = self._results[folder] = self._test(values, _UNTYPED) in (True, _ANY)
+        if result is not None:
+            return result
+        if len(self._results) >= _FOLDERS_REMEMBERED:
+            # Other threads may read the dictionary.
+            self._results = {}
+        with ErrorPlace(path):
+            values = {**partition_values(path), **dict.fromkeys(doubtful_keys(path), _ANY)}
+            result = self._test(values, _UNTYPED) in (True, _ANY)
+        self._results[folder] = result
         return result
 
     def accepts_values(
@@ -195,16 +198,15 @@ class Predicate:
         Raises UsageError if a column of the predicate is in neither, or if a literal is no value of
         its column's type.
         """
+        possible_values: Mapping[str, str | _Any | None] = values
+        if unknown:
+            possible_values = {**dict.fromkeys(unknown, _ANY), **values}
         try:
-            return self._test(
-                {**dict.fromkeys(unknown, _ANY), **values} if unknown else values, types
-            ) in (True, _ANY)
+            return self._test(possible_values, types) in (True, _ANY)
         except UsageError as error:
-            raise (
-                error
-                if values or unknown
-                else UsageError(error.message, hint="the table has no partitions")
-            ) from None
+            if values or unknown:
+                raise error from None
+            raise UsageError(error.message, hint="the table has no partitions") from None
 
 
 class _Parser(Parser):
@@ -214,19 +216,20 @@ class _Parser(Parser):
         "AND, OR, NOT and brackets"
     )
     token = re.compile(
-        r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""
-        r"""|(?P<name>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"""
+        r"""\s*(?:(?P<text>'(?:[^']|'')*')"""
+        r"""|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)"""
+        r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""
+        r"""|(?P<name>[^\W\d]\w*)"""
+        r"""|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"""
     )
     comparisons = frozenset(_COMPARISONS)
     prefixes = ("DATE", "TIMESTAMP")
     only_and = False
 
     def check_literal(self, token: Token) -> Token:
-        return (
-            Token("text", f"'{token.text}'")
-            if token.is_word("TRUE", "FALSE")
-            else super().check_literal(token)
-        )
+        if token.is_word("TRUE", "FALSE"):
+            return Token("text", f"'{token.text}'")
+        return super().check_literal(token)
 
 
 def _test_of(expression: Expression) -> _Test:
@@ -234,22 +237,40 @@ def _test_of(expression: Expression) -> _Test:
         test = _test_of(expression.operand)
         return lambda values, types: _not(test(values, types))
     if isinstance(expression, IsNull):
-        name = _name(expression.column)
-        return lambda values, types: (
-            _ANY if (value := _value(values, name)) is _ANY else value is None
-        )
+        return _test_of_null(_name(expression.column))
     if isinstance(expression, Comparison):
-        column, compare = _name(expression.column), _COMPARISONS[expression.sign]
-        return lambda values, types: _either(
-            [
-                _compare(_value(values, column), types.get(column), column, compare, literal)
-                for literal in expression.literals
-            ]
-        )
+        return _test_of_comparison(expression)
     tests = [_test_of(operand) for operand in expression.operands]
     if isinstance(expression, AnyOf):
         return lambda values, types: _either([test(values, types) for test in tests])
     return lambda values, types: _not(_either([_not(test(values, types)) for test in tests]))
+
+
+def _test_of_null(column: str) -> _Test:
+    def is_null(values: Mapping[str, str | _Any | None], types: Types) -> _Truth:
+        value = _value(values, column)
+        if value is _ANY:
+            return _ANY
+        return value is None
+
+    return is_null
+
+
+def _test_of_comparison(expression: Comparison) -> _Test:
+    column = _name(expression.column)
+    compare = _COMPARISONS[expression.sign]
+
+    def is_any_true(values: Mapping[str, str | _Any | None], types: Types) -> _Truth:
+        value = _value(values, column)
+        type_name = types.get(column)
+        return _either(
+            [
+                _compare(value, type_name, column, compare, literal)
+                for literal in expression.literals
+            ]
+        )
+
+    return is_any_true
 
 
 def _name(column: Token) -> str:
@@ -280,8 +301,10 @@ def _compare(
                 f"partition {column}={value} is not a number",
                 hint=f"write '{text}' to compare it as text",
             ) from None
+    if key is None:
+        return _ANY
     try:
-        return _ANY if key is None else compare(parse_value(value, type_name), key)
+        return compare(parse_value(value, type_name), key)
     except UsageError:
         # The table has a value that is none of the column's type.
         return _ANY
@@ -291,17 +314,21 @@ def _value(values: Mapping[str, str | _Any | None], column: str) -> str | _Any |
     try:
         return values[column]
     except KeyError:
-        there = (
-            f"there are {', '.join(values)}" if values else "the path has no column=value folder"
-        )
-        raise UsageError(
-            f"no partition column {column!r}", hint=suggest(column, values, there)
-        ) from None
+        there = "the path has no column=value folder"
+        if values:
+            there = f"there are {', '.join(values)}"
+        hint = suggest(column, values, there)
+        raise UsageError(f"no partition column {column!r}", hint=hint) from None
 
 
 def _not(truth: _Truth) -> _Truth:
-    return truth if truth is None or truth is _ANY else not truth
+    if truth is None or truth is _ANY:
+        return truth
+    return not truth
 
 
 def _either(truths: list[_Truth]) -> _Truth:
-    return True if True in truths else _ANY if _ANY in truths else None if None in truths else False
+    for truth in (True, _ANY, None):
+        if truth in truths:
+            return truth
+    return False

@@ -25,8 +25,10 @@ def find_wrong_statistics(file: ParquetFile, row_group: int, column: Column) -> 
         return ()
     from sbbf_tool.parquet.values import read_chunk
 
-    check, count = StatisticsCheck(file.footer, row_group, column), 0
-    for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
+    check = StatisticsCheck(file.footer, row_group, column)
+    count = 0
+    pages = file.pages(row_group, column)
+    for values in read_chunk(file.footer, row_group, column, pages):
         check.add(values.extremes())
         count += len(values)
     return check.contradictions(count)
