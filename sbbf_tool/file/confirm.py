@@ -58,18 +58,18 @@ def can_confirm(question: Question, position: int) -> bool:
     literal = question.row.special[position]
     if literal.is_null:
         return not question.column.max_repetition
-    return literal.verdict == MAYBE or (
-        literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN"
-    )
+    if literal.verdict == MAYBE:
+        return True
+    return literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN"
 
 
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and
     RefusedError if its pages cannot be read."""
-    verdicts = zip(question.verdicts, answers.verdicts, strict=True)
-    alone = [
-        at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)
-    ]
+    alone = []
+    for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True):
+        if not verdict.is_absent and can_confirm(question, at):
+            alone.append(at)
     if not alone:
         with suppress(NotPlainError):
             return _collect(_search_pages(file, question, answers.row_group))
@@ -191,7 +191,8 @@ def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValu
     flags = np.frombuffer(index.filter.check_hashes(hashes), np.bool_)
     places = np.flatnonzero(flags)
     hashes_of_keys = np.asarray(index.hashes)
-    keys, which = _join(hashes_of_keys, np.frombuffer(hashes, np.uint64)[places])
+    hashes_of_places = np.frombuffer(hashes, np.uint64)[places]
+    keys, which = _join(hashes_of_keys, hashes_of_places)
     places = places[which]
     if not len(places):
         return _Matches(places, places)
@@ -199,9 +200,9 @@ def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValu
     owners = np.asarray(index.owners)[distinct_keys].astype(np.int64)
     forms = []
     is_rounded = np.zeros(len(owners), np.bool_)
-    for at, (owner, h) in enumerate(
-        zip(owners.tolist(), hashes_of_keys[distinct_keys].tolist(), strict=True)
-    ):
+    distinct_hashes = hashes_of_keys[distinct_keys]
+    owned_hashes = zip(owners.tolist(), distinct_hashes.tolist(), strict=True)
+    for at, (owner, h) in enumerate(owned_hashes):
         form = question.forms(owner)[h]
         forms.append(form)
         is_rounded[at] = question.is_rounded(owner, form)
@@ -233,12 +234,14 @@ class _Entries:
 def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iterator[_Matches]:
     """Yield values, and rows that have them, by levels and indices alone. Raises NotPlainError if
     that does not do."""
-    column, pages = question.column, file.pages(row_group, question.column)
+    column = question.column
+    pages = file.pages(row_group, column)
     with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
         file.footer.ensure_type(row_group, column)
-        if not may_be_plain(column, pages.meta) or (
-            not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)
-        ):
+        if not may_be_plain(column, pages.meta):
+            raise NotPlainError
+        num_rows = file.footer.num_rows(row_group)
+        if not column.max_repetition and pages.meta.num_values != num_rows:
             raise NotPlainError
         meta = file.footer.chunk_meta(row_group, column.index)
         start, end = meta.page_range
@@ -276,12 +279,13 @@ def _search_values(
     special = {at: question.row.special[at] for at in alone}
     nulls = [at for at, literal in special.items() if literal.is_null]
     nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
-    booleans = [
-        (BOOLEAN_FORMS[special[at].text.lower()], at)
-        for at in alone
+    booleans = {
+        at: BOOLEAN_FORMS[literal.text.lower()]
+        for at, literal in special.items()
         if at not in nulls and at not in nans
-    ]
-    is_null = np.ones(file.footer.num_rows(row_group) or 0 if nulls else 0, np.bool_)
+    }
+    num_rows = file.footer.num_rows(row_group) or 0
+    is_null = np.ones(num_rows if nulls else 0, np.bool_)
     pages = file.pages(row_group, question.column)
     for values in read_chunk(file.footer, row_group, question.column, pages, with_rows=True):
         rows = values.rows
@@ -289,11 +293,16 @@ def _search_values(
         if nulls:
             is_null[rows] = False
         if nans:
-            yield from (_of_one(at, rows[values.are_nan()]) for at in nans)
+            rows_of_nan = rows[values.are_nan()]
+            for at in nans:
+                yield _of_one(at, rows_of_nan)
         yield _match(question, values.hashes(), values).at(rows)
-        for form, at in booleans:
-            yield _of_one(at, rows[values.are_equal(Pairs.of_all(len(values), form))])
-    yield from (_of_one(at, np.flatnonzero(is_null)) for at in nulls)
+        for at, form in booleans.items():
+            are_equal = values.are_equal(Pairs.of_all(len(values), form))
+            yield _of_one(at, rows[are_equal])
+    rows_of_null = np.flatnonzero(is_null)
+    for at in nulls:
+        yield _of_one(at, rows_of_null)
 
 
 def _of_one(position: int, rows: NDArray[np.int64]) -> _Matches:

@@ -21,13 +21,15 @@ def doubt_of_chunk(
 ) -> str | None:
     """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of
     `values`; None if they may."""
-    if reason := file.encryption_of(row_group, column):
-        return reason
-    if (path := file.footer.elsewhere(row_group, column.index)) is not None:
+    locked = file.encryption_of(row_group, column)
+    if locked:
+        return locked
+    path = file.footer.elsewhere(row_group, column.index)
+    if path is not None:
         return f"its pages and its filter are in another file: {path}"
-    stated = column.reading.doubt or doubt_of_folder(file, column, values)
     return (
-        stated
+        column.reading.doubt
+        or doubt_of_folder(file, column, values)
         or doubt_of_variant(file, row_group, column)
         or doubt_of_numbers(file.footer, row_group, column)
     )
@@ -40,12 +42,9 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
     Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of
     tables have no such folders.
     """
-    if (
-        "=" not in file.name
-        or len(column.path) > 1
-        or file.is_in_table
-        or not file.source.can_reopen
-    ):
+    if "=" not in file.name or len(column.path) > 1:
+        return None
+    if file.is_in_table or not file.source.can_reopen:
         return None
     from sbbf_tool.file.missing_column import statement_of
 
@@ -84,4 +83,6 @@ def doubt_of_filter(file: ParquetFile, stored: StoredFilter) -> str | None:
         )
     from sbbf_tool.file.layout import shares_bytes
 
-    return "it shares bytes with other contents of the file" if shares_bytes(file, stored) else None
+    if shares_bytes(file, stored):
+        return "it shares bytes with other contents of the file"
+    return None

@@ -45,19 +45,12 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     """Return the filter as a filter of this dialect; None if its header does not fit the
     dialect."""
     if not stored.header.readings:
-        return (
-            stored
-            if dialect.header == TODAYS and stored.header.unsupported_reason is None
-            else None
-        )
-    reading = next(
-        (reading for reading in stored.header.readings if reading.dialect == dialect), None
-    )
-    return (
-        None
-        if reading is None
-        else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
-    )
+        is_todays = dialect.header == TODAYS and stored.header.unsupported_reason is None
+        return stored if is_todays else None
+    for reading in stored.header.readings:
+        if reading.dialect == dialect:
+            return stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
+    return None
 
 
 def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
@@ -71,16 +64,18 @@ def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | No
         sample = sample_of(file, stored.row_group, column)
     except UnreadableError:
         return None
+    if not sample:
+        return None
     blooms: dict[int, BloomFilter] = {}
     fitting = []
-    for reading in stored.header.readings if sample else ():
+    for reading in stored.header.readings:
         candidate = read_as(stored, reading.dialect)
         assert candidate is not None
-        if candidate.bitset_offset not in blooms:
-            blooms[candidate.bitset_offset] = BloomFilter(
-                file.source.read(candidate.bitset_offset, candidate.header.num_bytes)
-            )
-        bloom = blooms[candidate.bitset_offset]
+        bloom = blooms.get(candidate.bitset_offset)
+        if bloom is None:
+            bitset = file.source.read(candidate.bitset_offset, candidate.header.num_bytes)
+            bloom = BloomFilter(bitset)
+            blooms[candidate.bitset_offset] = bloom
         hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
         if all(holds(bloom, hasher, plain) for plain in sample):
             fitting.append(DraftFilter(reading.dialect, candidate, bloom))
@@ -93,9 +88,9 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
 
     One hash alone may match by chance.
     """
-    return bloom.check_hash(hasher.hash_value(plain)) and not (
-        hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK
-    )
+    if not bloom.check_hash(hasher.hash_value(plain)):
+        return False
+    return not hasher.hashes_nothing or bloom.bits_set == WORDS_PER_BLOCK
 
 
 def in_dialect(
@@ -109,34 +104,28 @@ def in_dialect(
     """
     # The drafts did not define encryption.
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
+    reason = None
     if draft_filter is None:
-        return (
-            stored,
-            None,
-            f"{stored.header.unsupported_reason}, not {dialect.name}"
-            if stored.header.unsupported_reason
-            else None,
-        )
+        if stored.header.unsupported_reason:
+            reason = f"{stored.header.unsupported_reason}, not {dialect.name}"
+        return stored, None, reason
     if dialect == CURRENT:
         return stored, None, None
     column = file.footer.columns[stored.column]
-    bloom = BloomFilter(file.source.read(draft_filter.bitset_offset, draft_filter.header.num_bytes))
+    bitset = file.source.read(draft_filter.bitset_offset, draft_filter.header.num_bytes)
+    bloom = BloomFilter(bitset)
     hasher = hasher_for(dialect, column, bloom.num_blocks)
     try:
         sample = sample_of(file, stored.row_group, column)
     except UnreadableError as error:
-        return (
-            draft_filter,
-            hasher,
+        reason = (
             f"no value of the column can be read to verify that the filter is of {dialect.name}: "
-            f"{error.message}",
+            f"{error.message}"
         )
-    is_refuted = not all(holds(bloom, hasher, plain) for plain in sample)
-    return (
-        draft_filter,
-        hasher,
-        f"it is not of {dialect.name}: it excludes stored values" if is_refuted else None,
-    )
+        return draft_filter, hasher, reason
+    if not all(holds(bloom, hasher, plain) for plain in sample):
+        reason = f"it is not of {dialect.name}: it excludes stored values"
+    return draft_filter, hasher, reason
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
@@ -151,12 +140,9 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     with closing(read_chunk(file.footer, row_group, column, pages)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
-            positions = (
-                position
-                for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS])
-                if not is_nan
-            )
-            for position in positions:
+            for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS]):
+                if is_nan:
+                    continue
                 sample[values[position]] = None
                 if len(sample) == SAMPLE:
                     return list(sample)

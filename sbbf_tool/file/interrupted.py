@@ -35,7 +35,9 @@ def undo(
     still running, WriteError, and RefusedError if the file would have to change although the result
     is written to another `target`, or if its journal cannot be trusted.
     """
-    changes, warnings, length = target == name and not dry_run, [], None
+    changes = target == name and not dry_run
+    warnings = []
+    length = None
     try:
         length = places.recover(name, partial(ensure_footer, ring), changes=changes)
     except RefusedError as error:
@@ -59,9 +61,8 @@ def undo(
             f"{name}: an append to the file had been interrupted; the file was truncated to "
             f"{length:,} bytes"
         )
-        log.info(
-            "undid an interrupted append to %s: %s", redact(name), format_count(length, "byte")
-        )
+        size = format_count(length, "byte")
+        log.info("undid an interrupted append to %s: %s", redact(name), size)
     if not dry_run:
         places.sweep(name)
     return warnings, length
@@ -94,10 +95,11 @@ def explain(error: UnreadableError, name: str) -> None:
     try:
         length = places.recover(name, partial(ensure_footer, None), changes=False)
     except ChangedError as running:
-        error.message, error.hint = f"{running.message} ({error.message})", running.hint
+        error.message = f"{running.message} ({error.message})"
+        error.hint = running.hint
+        return
     except SbbfError:
         return
-    else:
-        if length is not None:
-            error.message = f"an append to it was interrupted ({error.message})"
-            error.hint = "repair undoes the append"
+    if length is not None:
+        error.message = f"an append to it was interrupted ({error.message})"
+        error.hint = "repair undoes the append"

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     """What `Keys.of` accepts: `Keys`, a mapping as in a keys file (keys may be bytes), a function
     that returns a key, or a KMS client."""
 
-_FILE_VARIABLE, _JSON_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
+_FILE_VARIABLE = "SBBF_KEYS_FILE"
+_JSON_VARIABLE = "SBBF_KEYS"
 _MAX_BYTES = 8 << 20
 
 
@@ -44,18 +45,17 @@ def exposure_of(path: str) -> str | None:
         status = os.stat(path)
     except OSError:
         return None
-    readers = [
-        name
-        for name, bits in (("its group", stat.S_IRGRP), ("every user", stat.S_IROTH))
-        if status.st_mode & bits
-    ]
-    if not stat.S_ISREG(status.st_mode) or not readers:
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if status.st_mode & stat.S_IROTH:
+        readers = "every user"
+    elif status.st_mode & stat.S_IRGRP:
+        readers = "its group"
+    else:
         return None
     mode = stat.S_IMODE(status.st_mode)
-    return (
-        f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 "
-        f"{quote_word(path)}"
-    )
+    fix = f"run chmod 600 {quote_word(path)}"
+    return f"{path}: {readers} can read the keys (mode {mode:04o}); {fix}"
 
 
 def _read_file(path: str) -> Keys:
@@ -66,15 +66,13 @@ def _read_file(path: str) -> Keys:
             text = stream.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         if may_be_keys(path):
+            message = "keys must be given in a file, not on the command line"
             hint = "replace that key: other users can read a command line"
-            raise UsageError(
-                "keys must be given in a file, not on the command line", hint=hint
-            ) from None
+            raise UsageError(message, hint=hint) from None
         if not isinstance(error, OSError):
             raise UsageError("the keys cannot be read: this is not a valid file name") from None
-        raise UsageError(
-            f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path
-        ) from None
+        reason = (error.strerror or "unreadable").lower()
+        raise UsageError(f"the keys cannot be read: {reason}", file=path) from None
     if len(text) > _MAX_BYTES:
         raise UsageError(f"a keys file must have at most {_MAX_BYTES:,} bytes", file=path)
     keys = Keys.from_json(text, where=path)

@@ -26,6 +26,7 @@ from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.storage.source import Source
 
 _WINDOW = 1 << 20
+_LEAST_HASHED = 64
 
 
 class OwnTail(NamedTuple):
@@ -50,7 +51,8 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     if footer.has_locked_chunks():
         # Their references are unknown.
         return OwnTail(footer.end, {})
-    first, own_places = footer, set[tuple[ChunkKey, FilterPlace]]()
+    first = footer
+    own_places: set[tuple[ChunkKey, FilterPlace]] = set()
     while (addition := _own_addition(file, first)) is not None:
         first = addition.before
         own_places.update(addition.filters.items())
@@ -67,19 +69,18 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
 def last_addition(file: ParquetFile) -> Addition | None:
     """Return what the last change by this package added, if the footer before it describes the same
     data; otherwise None."""
-    return None if file.footer.has_locked_chunks() else _own_addition(file, file.footer)
+    if file.footer.has_locked_chunks():
+        return None
+    return _own_addition(file, file.footer)
 
 
 def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
     """Return what ends at this footer if this package added it to the data of the file; otherwise
     None."""
     addition = addition_of(file, footer)
-    is_own = (
-        addition is not None
-        and end_of_data(file.footer) <= addition.before.start
-        and _is_own(file, footer, addition)
-    )
-    return addition if is_own else None
+    if addition is None or addition.before.start < end_of_data(file.footer):
+        return None
+    return addition if _is_own(file, footer, addition) else None
 
 
 def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
@@ -88,11 +89,13 @@ def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
 
     The two footers may describe different data: the caller compares them.
     """
-    start, filters = footer.start, {}
+    start = footer.start
+    filters = {}
     for key, place in sorted(footer.filter_places().items(), key=lambda item: -item[1].offset):
         if place.length is None or place.length <= 0 or place.offset + place.length != start:
             break
-        start, filters[key] = place.offset, place
+        start = place.offset
+        filters[key] = place
     before = footer_ending_at(file, start)
     return None if before is None else Addition(before, filters)
 
@@ -113,16 +116,16 @@ def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
     before = addition.before
     old_places = before.filter_places()
     for key, place in footer.filter_places().items():
+        if key in addition.filters:
+            continue
         # The length of a filter may have been corrected.
-        if key not in addition.filters and (
-            key not in old_places or old_places[key].offset != place.offset
-        ):
+        if key not in old_places or old_places[key].offset != place.offset:
             return False
     try:
-        no_filters: dict[ChunkKey, None] = dict.fromkeys(
-            footer.recorded_chunks() | before.recorded_chunks()
-        )
-        old, new = (each.set_filters(no_filters, leave_decrypted=True) for each in (before, footer))
+        recorded_chunks = footer.recorded_chunks() | before.recorded_chunks()
+        no_filters: dict[ChunkKey, None] = dict.fromkeys(recorded_chunks)
+        old = before.set_filters(no_filters, leave_decrypted=True)
+        new = footer.set_filters(no_filters, leave_decrypted=True)
     except UnreadableError:
         # The footer before has no such chunks: it is that of another file.
         return False
@@ -140,9 +143,9 @@ def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace])
             header = parse_header(data)
         except UnreadableError:
             return False
-        if header.length + header.num_bytes != place.length or data[
-            : header.length
-        ] != build_header(header.num_bytes):
+        if header.length + header.num_bytes != place.length:
+            return False
+        if data[: header.length] != build_header(header.num_bytes):
             return False
     return True
 
@@ -152,8 +155,12 @@ def hash_end(source: Source, end: int) -> str:
     far as there are so many."""
     tail = source.read(max(0, end - TAIL_BYTES), min(end, TAIL_BYTES))
     has_footer = len(tail) == TAIL_BYTES and tail[-len(MAGIC) :] in (MAGIC, MAGIC_ENCRYPTED)
-    length = int.from_bytes(tail[: -len(MAGIC)], "little") + TAIL_BYTES if has_footer else 0
-    start = max(0, end - max(64, length if length <= end else 0))
+    length = _LEAST_HASHED
+    if has_footer:
+        footer_length = int.from_bytes(tail[: -len(MAGIC)], "little") + TAIL_BYTES
+        if footer_length <= end:
+            length = max(length, footer_length)
+    start = max(0, end - length)
     digest = blake2b(digest_size=16)
     for offset in range(start, end, _WINDOW):
         digest.update(source.read(offset, min(_WINDOW, end - offset)))

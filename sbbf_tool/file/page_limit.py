@@ -49,8 +49,10 @@ class PageLimit(Frozen):
         machine."""
         if self.max_page_bytes is not None:
             return self.max_page_bytes
-        share = memory_bytes() // _SHARE_OF_MEMORY // max(1, self.jobs or os.cpu_count() or 1)
-        return max(_ALWAYS_READ, min(max(_USUAL_BYTES, _USUAL_RATIO * stored), share))
+        jobs = max(1, self.jobs or os.cpu_count() or 1)
+        share = memory_bytes() // _SHARE_OF_MEMORY // jobs
+        usual = max(_USUAL_BYTES, _USUAL_RATIO * stored)
+        return max(_ALWAYS_READ, min(usual, share))
 
     def ensure(self, stored: int, plain: int) -> None:
         """Check a page with these numbers of compressed and uncompressed bytes. Raises
@@ -58,7 +60,8 @@ class PageLimit(Frozen):
         larger = max(stored, plain)
         if larger <= _ALWAYS_READ and self.max_page_bytes is None:
             return
-        if larger > (limit := self.bytes_of(stored)):
+        limit = self.bytes_of(stored)
+        if larger > limit:
             raise OversizedPageError(
                 f"its page of {stored:,} bytes states {plain:,} uncompressed bytes; the limit is "
                 f"{limit:,}",

@@ -22,7 +22,9 @@ def in_parallel(
     error no further key is started.
     """
     key_list = list(keys)
-    workers = min(len(key_list), max(1, jobs if jobs is not None else os.cpu_count() or 1))
+    if jobs is None:
+        jobs = os.cpu_count() or 1
+    workers = min(len(key_list), max(1, jobs))
     if workers <= 1:
         return {key: work(key) for key in key_list}
     from concurrent.futures import ThreadPoolExecutor  # with `logging`

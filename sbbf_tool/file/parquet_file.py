@@ -33,7 +33,7 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
-from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.pages import ChunkPages, with_checked_sizes
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.rows import NOT_APPLICABLE, NamedColumn
@@ -92,33 +92,17 @@ class ParquetFile:
     ) -> None:
         self.source = source
         self.ring = ring
-        self._names, self._reuse = names, reuse
+        self._names = names
+        self._reuse = reuse
         leaves = leaf_columns if names is None else names.leaf_columns
         self._leaves = leaves if reuse is None else partial(reuse.leaf_columns, names=names)
         self.limit = PageLimit.of(max_page_bytes)
         self.ranges: Any = None
         """The `StatedRanges` of `file.layout`, once they are needed."""
         with self.locate_errors():
-            size = source.size
-            try:
-                tail = parse_tail(
-                    source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size
-                )
-            except NotParquetError as error:
-                start = source.read(0, min(size, _FIRST_BYTES))
-                if not start.startswith((MAGIC, MAGIC_ENCRYPTED)):
-                    from sbbf_tool.parquet.other_kinds import name_other_kind
-
-                    if kind := name_other_kind(start):
-                        raise NotParquetError(
-                            f"not a Parquet file, but {kind[0]}", hint=kind[1]
-                        ) from None
-                    raise
-                # Only the beginning of a Parquet file.
-                raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
-            self.footer, self._cipher = parse_stored_footer(
-                source.read(tail.start, tail.length), tail, ring, self._leaves
-            )
+            tail = _read_tail(source)
+            stored = source.read(tail.start, tail.length)
+            self.footer, self._cipher = parse_stored_footer(stored, tail, ring, self._leaves)
             self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
@@ -152,13 +136,8 @@ class ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an
         error."""
         try:
-            file = cls(
-                source,
-                ring_of(source.name if source.can_reopen else None, keys),
-                max_page_bytes,
-                reuse,
-                names,
-            )
+            ring = ring_of(source.name if source.can_reopen else None, keys)
+            file = cls(source, ring, max_page_bytes, reuse, names)
         except UnreadableError as error:
             source.close()
             if source.can_reopen:
@@ -167,10 +146,8 @@ class ParquetFile:
         except BaseException:
             source.close()
             raise
-        size, row_groups = (
-            format_count(source.size, "byte"),
-            format_count(file.footer.num_row_groups, "row group"),
-        )
+        size = format_count(source.size, "byte")
+        row_groups = format_count(file.footer.num_row_groups, "row group")
         log.info("opened %s: %s, %s", source.name, size, row_groups)
         return file
 
@@ -184,13 +161,8 @@ class ParquetFile:
 
     def before(self, end: int) -> ParquetFile:
         """Return the file as it was when it had this length."""
-        return ParquetFile(
-            PlannedSource(self.name, self.source, end, ()),
-            self.ring,
-            self.limit,
-            self._reuse,
-            self._names,
-        )
+        source = PlannedSource(self.name, self.source, end, ())
+        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names)
 
     def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
         """Return the columns with these names, each once, or all columns if `names` is empty.
@@ -201,7 +173,8 @@ class ParquetFile:
         them.
         """
         columns: dict[int, Column] = {}
-        missing, errors = [], []
+        missing = []
+        errors = []
         with self.locate_errors():
             for name in as_names(names):
                 try:
@@ -213,11 +186,9 @@ class ParquetFile:
                     missing.append(name)
                     errors.append(str(error))
             if missing and not columns:
-                reason = (
-                    f"the file does not have {format_columns(missing)}"
-                    if self.is_in_table
-                    else "; ".join(errors)
-                )
+                reason = "; ".join(errors)
+                if self.is_in_table:
+                    reason = f"the file does not have {format_columns(missing)}"
                 raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
         return list(columns.values()) or list(self.footer.columns)
 
@@ -253,7 +224,8 @@ class ParquetFile:
         pipeline, has another footer."""
         import hashlib
 
-        return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
+        digest = hashlib.blake2b(self.footer.raw, digest_size=8)
+        return f"{self.source.size}-{digest.hexdigest()}"
 
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller
@@ -266,9 +238,9 @@ class ParquetFile:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises
         UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return parse_stored_footer(
-            self.source.read(tail.start, tail.length), tail, self.ring, self._leaves
-        )[0]
+        stored = self.source.read(tail.start, tail.length)
+        footer, _ = parse_stored_footer(stored, tail, self.ring, self._leaves)
+        return footer
 
     def stored_filter(
         self, row_group: int, column: Column, *, with_keys: bool = True
@@ -292,13 +264,13 @@ class ParquetFile:
                     f"the offset is outside the file, which has {self.source.size:,} bytes"
                 )
             if self._cipher is not None and with_keys and self.has_key(row_group, column):
+                key = (row_group, column.index)
                 stored = self._cipher.read_filter(
-                    self.source.read_up_to, self.footer.start, (row_group, column.index), place
+                    self.source.read_up_to, self.footer.start, key, place
                 )
             else:
-                header = read_header(
-                    self.source.read, place.offset, self.source.size - place.offset, place.length
-                )
+                num_available = self.source.size - place.offset
+                header = read_header(self.source.read, place.offset, num_available, place.length)
                 if header.readings:
                     header = header.within(self.footer.start - place.offset, place.length)
                 stored = StoredFilter(row_group, column.index, place, header)
@@ -326,18 +298,19 @@ class ParquetFile:
         """
 
         def ranges() -> Iterator[tuple[int, int]]:
-            numbers, wanted = (
-                range(self.footer.num_row_groups) if row_groups is None else row_groups,
-                list(columns),
-            )
+            numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
+            wanted = list(columns)
             places = self.footer.filter_places({column.index for column in wanted})
-            for column, row_group in product(wanted if places else (), numbers):
-                if (place := places.get((row_group, column.index))) is not None:
-                    length = (
-                        place.length or _SMALL_FILTER
-                        if whole
-                        else self._first_bytes(row_group, column, place, headers_only)
-                    )
+            if not places:
+                return
+            for column, row_group in product(wanted, numbers):
+                place = places.get((row_group, column.index))
+                if place is None:
+                    continue
+                if whole:
+                    yield place.offset, place.length or _SMALL_FILTER
+                else:
+                    length = self._first_bytes(row_group, column, place, headers_only)
                     yield place.offset, length
 
         self.source.prefetch(chain(ranges(), also))
@@ -349,9 +322,8 @@ class ParquetFile:
         a small filter as a whole."""
         if headers_only and not self.is_encrypted(row_group, column):
             return predict_header_bytes(place.length)
-        return min(
-            place.length or _SMALL_FILTER, _ENCRYPTED_HEADER if headers_only else _SMALL_FILTER
-        )
+        most = _ENCRYPTED_HEADER if headers_only else _SMALL_FILTER
+        return min(place.length or _SMALL_FILTER, most)
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not
@@ -372,11 +344,9 @@ class ParquetFile:
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
         """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no
         filter from there ends by `end`."""
-        return (
-            None
-            if self._cipher is None
-            else self._cipher.end_of_any_filter(self.source.read_up_to, start, end)
-        )
+        if self._cipher is None:
+            return None
+        return self._cipher.end_of_any_filter(self.source.read_up_to, start, end)
 
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -384,7 +354,8 @@ class ParquetFile:
         """Return header and bitset as this file stores them for a chunk, encrypted or not. Raises
         RefusedError if a key is missing."""
         header = build_header(len(bitset))
-        if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
+        reason = self.encryption_of(row_group, self.footer.columns[column])
+        if reason is not None:
             raise LockedError(reason, hint="a plaintext filter would disclose its values")
         if self._cipher is None or not self.has_key(row_group, column):
             return header, bitset
@@ -407,16 +378,14 @@ class ParquetFile:
         from sbbf_tool.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
-            decrypted = DecryptedPages(
-                self.source.read_up_to, self._cipher, (row_group, column.index), meta
-            ).as_pages()
-            return with_checked_sizes(decrypted, self.limit.ensure)
+            key = (row_group, column.index)
+            decrypted = DecryptedPages(self.source.read_up_to, self._cipher, key, meta)
+            return with_checked_sizes(decrypted.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
-        return (
-            self.footer.index is None
-            and self.footer.chunk_meta(row_group, column.index).is_encrypted
-        )
+        if self.footer.index is not None:
+            return False
+        return self.footer.chunk_meta(row_group, column.index).is_encrypted
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Return whether a chunk is encrypted and its key is present."""
@@ -426,12 +395,10 @@ class ParquetFile:
     def warnings_about_keys(self, target: str) -> list[str]:
         """Return the warnings about key material that is stored beside this file and that a copy
         under another name would lack."""
-        mine, copied = key_material_path(self.name), key_material_path(target)
-        if (
-            self._cipher is None
-            or os.path.abspath(mine) == os.path.abspath(copied)
-            or not os.path.lexists(mine)
-        ):
+        mine = key_material_path(self.name)
+        copied = key_material_path(target)
+        is_same = os.path.abspath(mine) == os.path.abspath(copied)
+        if self._cipher is None or is_same or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
@@ -453,21 +420,35 @@ class ParquetFile:
         the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
-        missing = (
-            self._cipher.missing.get((row_group, column.index))
-            if self._cipher is not None
-            else None
-        )
-        return (
-            f"its column is encrypted with {missing}, which was not given"
-            if missing
-            else "its column is encrypted"
-        )
+        if self._cipher is not None:
+            missing = self._cipher.missing.get((row_group, column.index))
+            if missing:
+                return f"its column is encrypted with {missing}, which was not given"
+        return "its column is encrypted"
 
     def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
         """Return a context manager that adds this file and the place to errors of modules that know
         only bytes."""
         return ErrorPlace(self.name, place)
+
+
+def _read_tail(source: Source) -> Tail:
+    """Read the last bytes of a file. Raises NotParquetError, and UnreadableError for the beginning
+    of a Parquet file."""
+    size = source.size
+    try:
+        return parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+    except NotParquetError as error:
+        start = source.read(0, min(size, _FIRST_BYTES))
+        if start.startswith((MAGIC, MAGIC_ENCRYPTED)):
+            raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
+        from sbbf_tool.parquet.other_kinds import name_other_kind
+
+        other_kind = name_other_kind(start)
+        if not other_kind:
+            raise
+        kind, hint = other_kind
+        raise NotParquetError(f"not a Parquet file, but {kind}", hint=hint) from None
 
 
 def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
@@ -479,8 +460,10 @@ def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
     from sbbf_tool.encryption.keys import Keys
 
     known_keys = Keys.of(keys)
-    if known_keys is None or name is None:
-        return None if known_keys is None else KeyRing(known_keys)
+    if known_keys is None:
+        return None
+    if name is None:
+        return KeyRing(known_keys)
     return KeyRing(known_keys, _material_beside(name))
 
 

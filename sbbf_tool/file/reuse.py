@@ -62,7 +62,8 @@ class Reuse:
         """Call `parquet.columns.find_column`, or return its last result."""
         last = self._column
         if last is None or last[0] is not columns or last[1] != name:
-            self._column = last = columns, name, find_column(columns, name)
+            last = (columns, name, find_column(columns, name))
+            self._column = last
         return last[2]
 
     def question_of(
@@ -80,22 +81,7 @@ class Reuse:
             and not last.has_buffers
         ):
             return last
-        logical = column.logical
-        if (
-            logical is not None
-            and logical.kind == "INT"
-            and logical.signed
-            and logical.bits == 8 * (column.width or 0)
-        ):
-            logical = None
-        # Neither the place in the schema nor whether values are optional changes how they are
-        # stored.
-        form = (
-            replace(
-                column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0
-            ),
-            is_strict,
-        )
+        form = (_form_of(column), is_strict)
         question = self._questions.get(form)
         # The value of a buffer may change before the next call.
         if question is None or question.values is not values or question.has_buffers:
@@ -105,5 +91,19 @@ class Reuse:
         for questions in (self._questions, self._last_questions):
             if len(questions) >= _MOST_FORMS:
                 questions.clear()
-        self._questions[form] = self._last_questions[id(column), is_strict] = question
+        self._questions[form] = question
+        self._last_questions[id(column), is_strict] = question
         return question
+
+
+def _form_of(column: Column) -> Column:
+    """Return the column without what does not change how values are stored: its place in the
+    schema, whether values are optional, and a logical type that says no more than the physical
+    one."""
+    logical = column.logical
+    is_signed = logical is not None and logical.kind == "INT" and logical.signed
+    if logical is not None and is_signed and logical.bits == 8 * (column.width or 0):
+        logical = None
+    return replace(
+        column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0
+    )

@@ -8,6 +8,7 @@ dictionary, so that a value is in memory once, however many rows repeat it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ def read_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """
     try:
         with ParquetFile.open(path) as file:
-            return [row for rows in _read_row_groups(file, columns) for row in rows]
+            return [*chain.from_iterable(_read_row_groups(file, columns))]
     except MissingError:
         raise
     except SbbfError as error:
@@ -61,18 +62,15 @@ def _read_row_groups(
             )
 
     footer = file.footer
-    if not all(
-        0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS for number in range(footer.num_row_groups)
-    ):
-        raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows")
-    chunks = (
-        footer.chunk(number, column.index)
-        for number in range(footer.num_row_groups)
-        for column in footer.columns
-    )
-    with open_checked(
-        file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], ensure_size
-    ) as stream:
+    chunks = []
+    for number in range(footer.num_row_groups):
+        if not 0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS:
+            raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows")
+        for column in footer.columns:
+            chunk = footer.chunk(number, column.index)
+            if chunk is not None:
+                chunks.append(chunk)
+    with open_checked(file.source.open_arrow, chunks, ensure_size) as stream:
         text = [column.name for column in footer.columns if column.physical == "BYTE_ARRAY"]
         reader = parquet.ParquetFile(stream, read_dictionary=text)
         for number in range(reader.num_row_groups):
@@ -85,8 +83,7 @@ def _values(column: pa.ChunkedArray) -> Iterator[Any]:
     for array in column.chunks:
         if isinstance(array, pa.DictionaryArray):
             entries = array.dictionary.to_pylist()
-            yield from (
-                None if index is None else entries[index] for index in array.indices.to_pylist()
-            )
+            for index in array.indices.to_pylist():
+                yield None if index is None else entries[index]
         else:
             yield from array.to_pylist()

@@ -86,7 +86,9 @@ class TableFile(Frozen, os.PathLike[str]):
         """Return the path of a new copy; each call returns another one."""
         assert self.run is not None, "the file is only read"
         folder, _, base = self.path.rpartition("/")
-        return f"{folder if self.folder is None else self.folder}/{copy_name(self.run, base)}"
+        if self.folder is not None:
+            folder = self.folder
+        return f"{folder}/{copy_name(self.run, base)}"
 
 
 def copy_name(run: str, base: str) -> str:
@@ -125,7 +127,9 @@ class TableFiles(Frozen):
 
     def only(self, paths: Collection[str]) -> TableFiles:
         """Return what is known of these files, to send it to another process."""
-        return TableFiles(
-            self.usual,
-            {path: file for path in paths if (file := self.special.get(path)) is not None},
-        )
+        special = {}
+        for path in paths:
+            file = self.special.get(path)
+            if file is not None:
+                special[path] = file
+        return TableFiles(self.usual, special)
