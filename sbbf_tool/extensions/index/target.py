@@ -105,7 +105,7 @@ class IndexTarget:
             self.before = contents.read(self.folder)
             self._ensure_own()
         self._is_begun = True
-        sweep(self.folder)
+        sweep(self.folder, is_locked_here=self._is_locked)
         self._remove_unnamed(self.before)
 
     def _lock(self, fd: int, work: str) -> None:
