@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.all_rows import answer_for_all_rows
 from sbbf_tool.file.conditions import (
     ColumnCondition,
     NarrowedCondition,
@@ -148,6 +147,9 @@ class Probe(ReadingVerb[ProbeReport]):
             queried = about.queried if self.compares is None else ()
             answers = self._query(file, about, first, also, row_groups)
         else:
+            # Most files have the column.
+            from sbbf_tool.file.all_rows import answer_for_all_rows
+
             column = about.name
             column_type = None
             queried, answers = answer_for_all_rows(
