@@ -4,6 +4,7 @@ is read than was asked for."""
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
@@ -14,7 +15,7 @@ import pytest
 from objects import azure_server, google_server
 from objects.large_files import small
 from sbbf_tool.cli import run
-from sbbf_tool.storage.objects import cloud
+from sbbf_tool.storage.objects import cloud, retries
 from sbbf_tool.storage.objects.retries import Budget
 from support.buckets import environment, forget_clients
 from support.http_site import serve
@@ -377,22 +378,75 @@ def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(
     assert message in one_line(["inspect"], f"{scheme}://bucket/folder/", capfd)
 
 
-@each("scheme", SCHEMES)
-@each("total", [1 << 50, 10])
-def test_a_range_of_an_object_of_another_length(handler, scheme, total, capfd, monkeypatch):
+def drip(handler: BaseHTTPRequestHandler, data: bytes) -> None:
+    """Send one byte after the other, until the client is gone."""
+    with suppress(OSError):
+        for byte in data:
+            handler.wfile.write(bytes([byte]))
+            handler.wfile.flush()
+            time.sleep(0.05)
+    handler.close_connection = True
+
+
+@each("what", ["head of an answer", "object", "list", "list without end"])
+def test_an_answer_that_comes_byte_after_byte(handler, what, capfd, monkeypatch):
+    """Each byte comes in time, the answer does not."""
+
+    def send(self: _EndlessHandler) -> None:
+        if what == "head of an answer":
+            drip(self, b"HTTP/1.1 206 OK\r\nx-long: " + b"x" * 60_000)
+            return
+        start, end = self.requested_range()
+        data = LIST % (b" " * 60_000) if "list" in self.path else small()[start:end]
+        self.send_response_only(206 if "Range" in self.headers else 200)
+        self.send_header("ETag", '"tag"')
+        self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(small())}")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        drip(self, data)
+
+    def go_on(self: _EndlessHandler) -> None:
+        body = (
+            b"<EnumerationResults><Blobs></Blobs><NextMarker>more</NextMarker></EnumerationResults>"
+        )
+        self.send_response_only(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    is_azure = what == "list without end"
+    handler.do_GET = go_on if is_azure else send  # to the end: some requests are abandoned
+    monkeypatch.setattr(retries, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(retries, "LEAST_RATE", 1 << 20)
+    monkeypatch.setattr(cloud, "LIST_SECONDS", 1.0)
+    forget_clients()
+    begin = time.monotonic()
+    name = "bucket/folder/" if "list" in what else "bucket/x.parquet"
+    line = one_line(["verify"], f"{'az' if is_azure else 's3'}://{name}", capfd)
+    assert "the server sends too slowly" in line
+    assert time.monotonic() - begin < 30
+
+
+@each("scheme, total", [(scheme, total) for scheme in SCHEMES for total in (1 << 50, 10)])
+def test_a_range_of_an_object_of_another_length(handler, scheme, total, capfd):
     def state(self: _EndlessHandler) -> None:
+        if "list" in self.path:
+            _read_or_list(self)
+            return
         start, end = self.requested_range()
         self.send_response_only(206)
         self.send_header("ETag", '"tag"')
         self.send_header("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")
+        self.send_header("x-goog-generation", "1")
         self.send_header("Content-Range", f"bytes {start}-{end - 1}/{total}")
         self.send_header("Content-Length", str(end - start))
         self.end_headers()
         self.wfile.write(small()[start:end])
 
-    monkeypatch.setattr(handler, "do_GET", state)
+    handler.do_GET = state
     forget_clients()
-    one_line(["inspect"], url_of(scheme, handler), capfd)
+    for command in (["inspect"], ["probe", "id", "1"], ["verify"]):
+        one_line(command, url_of(scheme, handler), capfd)
 
 
 @each("scheme", SCHEMES)

@@ -37,11 +37,13 @@ from sbbf_tool.storage.objects.conditional import (
 )
 from sbbf_tool.storage.objects.paging import Listed, list_once
 from sbbf_tool.storage.objects.retries import (
+    LIST_SECONDS,
     TEMPORARY_STATUSES,
     Budget,
     retries_of,
     tries_of,
     unreachable_error,
+    within,
 )
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
@@ -216,7 +218,8 @@ class CloudStore(ReadOnlyStore):
                 or iter(obstore.list(self._store, prefix=prefix or None, offset=last or None)),
                 None,
             )
-            page = next(listing, None)
+            # It may go on for ever without an object.
+            page = within(LIST_SECONDS, lambda: next(listing, None))
             pages = listing
             return page
 

@@ -22,7 +22,7 @@ from sbbf_tool.display import redact_answer
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.threads import ensure_running, pause, waiting
+from sbbf_tool.storage.threads import DaemonThreads, ensure_running, pause, waiting
 
 Answer = TypeVar("Answer")
 
@@ -35,7 +35,46 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0
 IN_FLIGHT = 64
 """Maximum number of concurrent requests of one process, to all buckets."""
 
+ANSWER_SECONDS = 60.0
+"""How long an answer may take, beside the time for its bytes."""
+LEAST_RATE = 16 << 10
+"""Bytes of an answer that must come per second; each wait for a byte has a limit of its own."""
+LIST_SECONDS = 180.0
+"""How long a library may take for some objects of a list, which may be many pages without one."""
+_MOST_TIMED_BYTES = 64 << 20
+_TRIES_OF_SLOW = 3
+
 _IN_FLIGHT = BoundedSemaphore(IN_FLIGHT)
+
+
+class SlowError(UnreadableError):
+    """An answer did not come in its time, although its bytes may come one after the other."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the server sends too slowly: its answer takes more than {seconds:.0f} seconds",
+            hint="check the network and the endpoint, or try again",
+        )
+
+
+def seconds_for(length: int) -> float:
+    """Return how long an answer of up to so many bytes may take."""
+    return ANSWER_SECONDS + min(length, _MOST_TIMED_BYTES) / LEAST_RATE
+
+
+def within(seconds: float, request: Callable[[], Answer]) -> Answer:
+    """Return the answer of `request`. Raises SlowError if it does not come in time; its thread is
+    then abandoned."""
+    thread = DaemonThreads(1, "sbbf-answer")
+    future = thread.submit(request)
+    thread.close(0)
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        # It may be the error of the request itself, or the answer has come since.
+        if future.done():
+            return future.result()
+        raise SlowError(seconds) from None
 
 
 class Budget(Frozen):
@@ -97,7 +136,8 @@ class Retries:
                     # The service answered.
                     self._note_success()
                     raise
-                if self._is_spent(tries, begin, is_unreachable(error)):
+                is_slow = isinstance(error, SlowError) and tries >= _TRIES_OF_SLOW
+                if is_slow or self._is_spent(tries, begin, is_unreachable(error)):
                     error.__dict__["sbbf_tries"] = tries
                     raise
                 log.info(

@@ -37,9 +37,12 @@ from sbbf_tool.storage.objects.retries import (
     IN_FLIGHT,
     TEMPORARY_STATUSES,
     Budget,
+    SlowError,
     retries_of,
+    seconds_for,
     tries_of,
     unreachable_error,
+    within,
 )
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
@@ -71,6 +74,8 @@ COPIED_ATTRIBUTES = (
 answers."""
 _ATTRIBUTES = (*COPIED_ATTRIBUTES, "ObjectLockMode", "ObjectLockLegalHoldStatus")
 _PAGE_KEYS = 1000
+_USUAL_ANSWER_BYTES = 1 << 20
+"""Length of a long list or a head, of which no request states the length."""
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
@@ -87,6 +92,11 @@ class S3Bucket:
         """Return the answer to a request by botocore, which is repeated while its errors are
         temporary. Raises errors of this package."""
         return call(lambda: self.retries.call(request, is_temporary, is_unreachable), self.bucket)
+
+    def _read(self, request: Callable[[], Answer], length: int = _USUAL_ANSWER_BYTES) -> Answer:
+        """Return the answer to a request that changes nothing, as `send` does, within the time for
+        so many bytes."""
+        return self.send(lambda: within(seconds_for(length), request))
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         try:
@@ -145,11 +155,12 @@ class S3Bucket:
             attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
             return data, Version(size, answer.get("ETag"), attributes=attributes)
 
-        return self.send(request)
+        first, _, last = range_header.removeprefix("bytes=").partition("-")
+        return self._read(request, int(last) - int(first or 0) + 1)
 
     def version(self, key: str) -> Version | None:
         try:
-            metadata: dict[str, Any] = self.send(
+            metadata: dict[str, Any] = self._read(
                 lambda: self.client.head_object(Bucket=self.bucket, Key=key)
             )
         except MissingError:
@@ -211,7 +222,7 @@ class S3Bucket:
         raise self._unfinished_error()
 
     def _page(self, operation: Callable[..., dict[str, Any]], **request: Any) -> _Page:
-        return self.send(lambda: _parse_page(operation(**request)))
+        return self._read(lambda: _parse_page(operation(**request)))
 
     def _unfinished_error(self) -> UnreadableError:
         return endless_error(
@@ -367,6 +378,8 @@ def is_unreachable(error: Exception) -> bool:
 
 def is_temporary(error: Exception) -> bool:
     """Return whether the same request may succeed later."""
+    if isinstance(error, SlowError):
+        return True
     if isinstance(error, wrong.ClientError):
         status, code = code_of(error)
         return status in TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
