@@ -81,6 +81,8 @@ def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | 
         yield None
         return
     real = os.path.realpath(target)
+    if real != os.path.realpath(source.name):
+        remove_left(real)
     with (
         temporary_file(real, target, PRIVATE, source.descriptor) as (path, fd),
         BegunCopy(source, count, real, path, fd) as begun,
@@ -114,6 +116,7 @@ def replace(
     )
     if old is None:
         ensure_free(target)
+        remove_left(real)
     elif not old.is_unchanged():
         raise ChangedError.after_open(old.name)
     else:
@@ -366,14 +369,43 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
 
 
 def ensure_free(target: str) -> None:
-    """Raise RefusedError if the name exists or no file can have it."""
+    """Raise RefusedError if the name exists or no file can have it.
+
+    A file that a killed command gave the name does not count: it still has its temporary name.
+    """
     try:
-        os.lstat(target)
+        status = os.lstat(target)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
         raise RefusedError(reason_of(error), file=target, hint="name another path") from error
-    raise _exists(target)
+    if not (stat.S_ISREG(status.st_mode) and _left_names(os.path.realpath(target), status)):
+        raise _exists(target)
+
+
+def _left_names(real: str, status: os.stat_result) -> list[str]:
+    """Return the temporary names of a file that was killed between `link` and `unlink`, which gave
+    it the name `real`; none if its process lives."""
+    if status.st_nlink < 2:
+        return []
+    folder, base = os.path.split(real)
+    left = []
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            match = re.fullmatch(_NAME, entry.name)
+            is_temporary = match is not None and match[1] == _stem(base)
+            if is_temporary and os.path.samestat(entry.stat(follow_symlinks=False), status):
+                left.append(entry.path)
+    return left if left and not _is_other_locked(real) else []
+
+
+def remove_left(real: str) -> None:
+    """Remove the file that a killed command gave a new name, so that the command can be repeated.
+    Raises OSError."""
+    with suppress(FileNotFoundError):
+        left = _left_names(real, os.lstat(real))
+        for path in [real, *left] if left else []:
+            os.unlink(path)
 
 
 def ensure_open_to_changes(target: str) -> None:
@@ -605,9 +637,9 @@ def _sweep_journal(path: str) -> None:
             os.unlink(path)
 
 
-def _is_other_locked(path: str, fd: int) -> bool:
-    """Return whether another process has the lock on a file that is not the open one; False if
-    there is no such file."""
+def _is_other_locked(path: str, fd: int = -1) -> bool:
+    """Return whether another process has the lock on a file that is not the one open as `fd`; False
+    if there is no such file."""
     try:
         other = os.open(path, READ | NO_FOLLOW)
     except OSError:

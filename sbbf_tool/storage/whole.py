@@ -16,7 +16,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.storage.local import USUAL, carry_over, give_new_name, temporary_file, temporary_path
+from sbbf_tool.storage.local import (
+    USUAL,
+    carry_over,
+    give_new_name,
+    remove_left,
+    temporary_file,
+    temporary_path,
+)
 from sbbf_tool.storage.permissions import ensure_renames
 from sbbf_tool.storage.system_calls import (
     CAN_CHANGE,
@@ -70,6 +77,8 @@ def _open_new(name: str, overwrite: bool, mode: int) -> AbstractContextManager[i
         raise RefusedError("its folder does not exist", file=name, hint="create it first")
     if os.path.isdir(real):
         raise RefusedError("it is a folder", file=name, hint=_HINT)
+    if not overwrite:
+        remove_left(real)
     old = None
     with suppress(FileNotFoundError):
         old = os.stat(name)

@@ -6,6 +6,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -247,6 +250,54 @@ def test_file_systems_without_hard_links(path, monkeypatch, precious):
         append(path, out)
         assert out.read_bytes() == NEW
     assert names(path.parent) == ["a.parquet", "out"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from storage.replacing import append
+link = os.link
+def link_and_die(*names):
+    link(*names)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.link = link_and_die
+append(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_a_command_that_was_killed_between_link_and_unlink_can_be_repeated(path):
+    out = path.with_name("out")
+    command = [sys.executable, "-c", KILLED, str(path), str(out)]
+    tests = str(Path(__file__).parent.parent)
+    paths = os.pathsep.join([tests, *sys.path])
+    killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths})
+    assert killed.returncode == -signal.SIGKILL
+    assert out.stat().st_nlink == 2
+    local.ensure_free(str(out))
+    append(path, out)
+    assert out.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet", "out"]
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out)
+
+
+@each("kind", ["another file has the temporary name", "another name", "a link"])
+def test_a_target_that_no_killed_command_left_stays(path, kind):
+    out = path.with_name("out")
+    temporary = path.with_name(f".out.0123456789ab{local.TEMPORARY_SUFFIX}")
+    out.write_bytes(b"precious")
+    if kind == "another name":
+        os.link(out, path.with_name("other"))
+    elif kind == "a link":
+        temporary.symlink_to(out)
+    else:
+        os.link(path, temporary)
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out)
+    assert out.read_bytes() == b"precious"
+    for name in names(path.parent):
+        if name != path.name:
+            path.with_name(name).unlink()
 
 
 # Permissions
