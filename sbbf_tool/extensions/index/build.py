@@ -148,37 +148,13 @@ def index_files(
             gone = 0
         if not dry_run:
             segments = _write_segments(target.folder, segments, collected, compact)
+            version = None if selection.table is None else selection.table.version
             after = replace(
-                before,
-                fpp=fpp,
-                table_version=None if selection.table is None else selection.table.version,
-                meaning=meaning,
-                segments=tuple(segments),
+                before, fpp=fpp, table_version=version, meaning=meaning, segments=tuple(segments)
             )
             if target.is_new or after != before:
                 target.publish(after)
-    index_bytes = sum(entry.units_bytes + entry.blocks_bytes for entry in segments)
-    if dry_run:
-        index_bytes += update.index_bytes
-    return IndexReport(
-        index=target.name,
-        column=before.column,
-        files=len(lake.files),
-        new_files=update.new_files,
-        vanished_files=gone,
-        files_without_filter=update.files_without_filter,
-        failed_files=update.failed_files,
-        errors=tuple(update.errors),
-        reasons=tuple(update.reasons)[:_MOST_LINES],
-        units=sum(entry.units for entry in segments),
-        classes=sum(len(entry.classes) for entry in segments),
-        segments=len(segments),
-        filter_bytes=update.filter_bytes,
-        data_bytes=update.data_bytes,
-        index_bytes=index_bytes,
-        false_files=sum(entry.false_files for entry in segments),
-        dry_run=dry_run,
-    )
+    return update.report(target, segments, gone)
 
 
 class _Update:
@@ -197,15 +173,15 @@ class _Update:
         self._new = {file.path: file for file in new}
         self._collected = collected
         self._dry_run = dry_run
-        self.new_files = 0
-        self.files_without_filter = len(lake.unread)
-        self.failed_files = 0
-        self.filter_bytes = 0
-        self.data_bytes = 0
-        self.index_bytes = 0
-        self.reasons = dict.fromkeys(lake.unread.values())
+        self._new_files = 0
+        self._files_without_filter = len(lake.unread)
+        self._failed_files = 0
+        self._filter_bytes = 0
+        self._data_bytes = 0
+        self._planned_bytes = 0
+        self._reasons = dict.fromkeys(lake.unread.values())
         """Why files may hold any value, each reason once."""
-        self.errors: list[str] = []
+        self._errors: list[str] = []
         self.is_complete = True
         """Whether every file that could not be read is known by its name, and no folder is
         missing."""
@@ -226,13 +202,13 @@ class _Update:
             self._add_failed(row)
 
     def _add_report(self, file: ListedFile, report: FileUnits) -> None:
-        self.new_files += 1
-        self.filter_bytes += report.filter_bytes
-        self.data_bytes += report.data_bytes
-        self.index_bytes += report.index_bytes
+        self._new_files += 1
+        self._filter_bytes += report.filter_bytes
+        self._data_bytes += report.data_bytes
+        self._planned_bytes += report.index_bytes
         if report.reason is not None:
-            self.files_without_filter += 1
-            self.reasons[report.reason] = None
+            self._files_without_filter += 1
+            self._reasons[report.reason] = None
         fingerprint = self._lake.fingerprints[file.path]
         if fingerprint is None:
             self._add_unread(file)
@@ -240,9 +216,9 @@ class _Update:
             self._collected.add(file, report, fingerprint)
 
     def _add_failed(self, row: Row[FileUnits]) -> None:
-        self.failed_files += 1
-        self.errors.append(f"{row.path}: {row.reason}")
-        del self.errors[_MOST_LINES:]
+        self._failed_files += 1
+        self._errors.append(f"{row.path}: {row.reason}")
+        del self._errors[_MOST_LINES:]
         has_fingerprint = self._lake.fingerprints.get(row.path) is not None
         # A folder that cannot be listed, or read, stands in the listing instead of its files.
         if has_fingerprint and not os.path.isdir(row.path):
@@ -263,6 +239,34 @@ class _Update:
         if self._useless.status != OK:
             raise self._useless.to_error()
         raise UsageError(f"no file has the column: {reason_of(self._useless)}")
+
+    def report(
+        self, target: IndexTarget, segments: Sequence[SegmentEntry], gone: int
+    ) -> IndexReport:
+        """Return the report of the index with these segments, in which so many files are no
+        more."""
+        index_bytes = sum(entry.units_bytes + entry.blocks_bytes for entry in segments)
+        if self._dry_run:
+            index_bytes += self._planned_bytes
+        return IndexReport(
+            index=target.name,
+            column=target.before.column,
+            files=len(self._lake.files),
+            new_files=self._new_files,
+            vanished_files=gone,
+            files_without_filter=self._files_without_filter,
+            failed_files=self._failed_files,
+            errors=tuple(self._errors),
+            reasons=tuple(self._reasons)[:_MOST_LINES],
+            units=sum(entry.units for entry in segments),
+            classes=sum(len(entry.classes) for entry in segments),
+            segments=len(segments),
+            filter_bytes=self._filter_bytes,
+            data_bytes=self._data_bytes,
+            index_bytes=index_bytes,
+            false_files=sum(entry.false_files for entry in segments),
+            dry_run=self._dry_run,
+        )
 
 
 def _write_segments(

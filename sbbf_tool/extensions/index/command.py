@@ -78,19 +78,15 @@ def command(
             "the root of a table means its live files, also when the index is queried: leave out "
             "--as-files"
         )
-    if files.index is None:
-        if column is None or output is None or compact:
-            raise click.UsageError(
-                "a new index needs --column and --output; to update one, give it as the only PATH"
-            )
-        target = begin_index(files.names, column, output, files.where, fpp, false_files)
-    else:
-        if any(kept is not None for kept in (column, output, fpp, false_files, files.where)):
-            raise click.UsageError(
-                "an index keeps its column, its files and its false-positive rate: give them to a "
-                "new one"
-            )
+    if files.index is not None:
+        _ensure_none(column, output, fpp, false_files, files.where)
         target = IndexTarget(files.arguments[0])
+    elif column is None or output is None or compact:
+        raise click.UsageError(
+            "a new index needs --column and --output; to update one, give it as the only PATH"
+        )
+    else:
+        target = begin_index(files.names, column, output, files.where, fpp, false_files)
 
     failed: list[Row[Any]] = []
 
@@ -113,6 +109,15 @@ def command(
     for row in failed:
         complain(f"sbbf: {row.path}: {row.reason}")
     return max((row.exit_code for row in failed), default=0)
+
+
+def _ensure_none(*given: object) -> None:
+    """Raise UsageError for an option that only a new index takes."""
+    if any(value is not None for value in given):
+        raise click.UsageError(
+            "an index keeps its column, its files and its false-positive rate: give them to a "
+            "new one"
+        )
 
 
 def _show(page: Page, report: IndexReport) -> None:

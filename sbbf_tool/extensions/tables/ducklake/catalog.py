@@ -1,10 +1,11 @@
 """DuckLake catalogs: names of their tables, and connections, to SQLite by the standard library, to
 DuckDB and PostgreSQL by their packages.
 
-    ducklake:metadata.ducklake                        the only table of a catalog in a DuckDB file
-    ducklake:metadata.ducklake#events                 a table of the schema `main`
-    ducklake:sqlite:metadata.sqlite#sales.events      a catalog in SQLite
-    ducklake:postgres:dbname=lake host=db#events      a catalog in PostgreSQL: a connection string of libpq, or a postgresql:// URL
+    ducklake:metadata.ducklake                      the only table of a catalog in a DuckDB file
+    ducklake:metadata.ducklake#events               a table of the schema `main`
+    ducklake:sqlite:metadata.sqlite#sales.events    a catalog in SQLite
+    ducklake:postgres:dbname=lake host=db#events    a catalog in PostgreSQL: a connection string
+                                                    of libpq, or a postgresql:// URL
 
 The table is the text after the last `#`. A name with a dot or `#` is written in double quotes, as
 in SQL. A connection is one transaction, and is closed at the end of its `with` block: only one
@@ -36,7 +37,10 @@ from sbbf_tool.errors import (
 from sbbf_tool.extensions.tables import DUCKLAKE
 from sbbf_tool.frozen import Frozen
 
-DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
+DUCKDB = "duckdb"
+SQLITE = "sqlite"
+POSTGRES = "postgres"
+_HINT = "write ducklake:metadata.ducklake#schema.table"
 
 _PART = r'(?:"(?:[^"]|"")+"|[^".#]+)'
 _LAST_TABLE = re.compile(rf"(?P<catalog>.*)#(?P<table>{_PART}(?:\.{_PART})?)", re.DOTALL)
@@ -58,27 +62,24 @@ class TableName(Frozen):
 
     def marker_text(self, table_id: int) -> str:
         """Return a text that differs between the tables of all catalogs, and has no password."""
-        place = (
-            redact(f"{DUCKLAKE}{POSTGRES}:{self.place}")
-            if self.database == POSTGRES
-            else os.path.realpath(self.place)
-        )
-        return sha256(
-            f"{self.database}:{place}#{table_id}".encode("utf-8", "surrogateescape")
-        ).hexdigest()
+        if self.database == POSTGRES:
+            place = redact(f"{DUCKLAKE}{POSTGRES}:{self.place}")
+        else:
+            place = os.path.realpath(self.place)
+        text = f"{self.database}:{place}#{table_id}"
+        return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def parse_name(text: str) -> TableName:
     """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another
     database."""
-    match = _LAST_TABLE.fullmatch(text.removeprefix(DUCKLAKE))
-    catalog, table = (
-        (match["catalog"], match["table"]) if match else (text.removeprefix(DUCKLAKE), None)
-    )
-    database, place = DUCKDB, catalog
-    for word in (DUCKDB, SQLITE, POSTGRES, "mysql"):
-        if catalog.startswith(f"{word}:"):
-            database, place = word, catalog.removeprefix(f"{word}:")
+    catalog = text.removeprefix(DUCKLAKE)
+    parts: list[str] = []
+    match = _LAST_TABLE.fullmatch(catalog)
+    if match:
+        catalog = match["catalog"]
+        parts = [_unquote(part) for part in re.findall(_PART, match["table"])]
+    database, place = _split_catalog(catalog)
     if database == "mysql":
         raise RefusedError(
             "a catalog in MySQL is not supported",
@@ -86,38 +87,42 @@ def parse_name(text: str) -> TableName:
             hint="supported: DuckDB, SQLite, PostgreSQL",
         )
     if not place or "\0" in place:
-        raise UsageError(
-            "the name has no catalog",
-            file=text,
-            hint="write ducklake:metadata.ducklake#schema.table",
-        )
+        raise UsageError("the name has no catalog", file=text, hint=_HINT)
     if catalog.endswith("#"):
-        raise UsageError(
-            "the name has no table after the #",
-            file=text,
-            hint="write ducklake:metadata.ducklake#schema.table",
-        )
+        raise UsageError("the name has no table after the #", file=text, hint=_HINT)
     if database != POSTGRES:
         place = os.path.abspath(os.path.expanduser(place))
     if match is None and "#" in catalog and (database == POSTGRES or not os.path.exists(place)):
-        hint = (
-            "write #TABLE or #SCHEMA.TABLE; a part with a dot, # or quote is written in "
-            'double quotes, such as #sales."a.b"'
+        raise UsageError(
+            "the text after the # is no name of a table",
+            file=text,
+            hint="write #TABLE or #SCHEMA.TABLE; a part with a dot, # or quote is written in "
+            'double quotes, such as #sales."a.b"',
         )
-        raise UsageError("the text after the # is no name of a table", file=text, hint=hint)
-    parts = [
-        part[1:-1].replace('""', '"') if part.startswith('"') else part
-        for part in re.findall(_PART, table or "")
-    ]
-    return TableName(text, database, place, *([None] * (2 - len(parts)) + parts))
+    schema = parts[0] if len(parts) > 1 else None
+    table = parts[-1] if parts else None
+    return TableName(text, database, place, schema, table)
+
+
+def _split_catalog(catalog: str) -> tuple[str, str]:
+    """Return the database of a catalog, and its place there."""
+    for word in (DUCKDB, SQLITE, POSTGRES, "mysql"):
+        if catalog.startswith(f"{word}:"):
+            return word, catalog.removeprefix(f"{word}:")
+    return DUCKDB, catalog
+
+
+def _unquote(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part
 
 
 def absolute_name(text: str) -> str:
     """Return a name of the same table with the absolute path of its catalog, unless that is in
     PostgreSQL. Raises the errors of `parse_name`."""
-    name, rest = parse_name(text), text.removeprefix(DUCKLAKE)
+    name = parse_name(text)
     if name.database == POSTGRES:
         return text
+    rest = text.removeprefix(DUCKLAKE)
     match = _LAST_TABLE.fullmatch(rest)
     catalog = rest if match is None else match["catalog"]
     is_named = catalog.startswith(f"{name.database}:")
@@ -239,15 +244,10 @@ class _DuckDB(Connection):
             "threads": "1",
         }
         database = duckdb.connect(path, read_only=not write, config=config)
-        name = (
-            database.execute("pragma database_list")
-            .fetchall()[0][1]
-            .replace('"', '""')
-            .replace("'", "''")
-        )
-        database.execute(
-            f"set search_path = 'system.main,\"{name}\".main'"
-        )  # macros of the database replace no functions
+        _, name, *_ = database.execute("pragma database_list").fetchall()[0]
+        quoted = name.replace('"', '""').replace("'", "''")
+        # Macros of the database replace no functions.
+        database.execute(f"set search_path = 'system.main,\"{quoted}\".main'")
         return cls(database.begin())
 
     def change(self, statement: str, *parameters: Parameter) -> int:
@@ -363,17 +363,19 @@ def _ensure_database(name: TableName) -> None:
     """Raise UsageError if the catalog is in a file of the other database."""
     if name.database == POSTGRES:
         return
+    start = b""
     with suppress(OSError), open(name.place, "rb") as file:
         start = file.read(16)
-        is_sqlite, is_duckdb = start == b"SQLite format 3\0", start[8:12] == b"DUCK"
-        if is_sqlite if name.database == DUCKDB else is_duckdb:
-            kind, prefix = (
-                ("an SQLite", f"{DUCKLAKE}{SQLITE}:") if is_sqlite else ("a DuckDB", DUCKLAKE)
-            )
-            rest = name.text.removeprefix(DUCKLAKE).removeprefix(f"{name.database}:")
-            raise UsageError(
-                f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}"
-            )
+    if name.database == DUCKDB and start == b"SQLite format 3\0":
+        kind = "an SQLite"
+        prefix = f"{DUCKLAKE}{SQLITE}:"
+    elif name.database == SQLITE and start[8:12] == b"DUCK":
+        kind = "a DuckDB"
+        prefix = DUCKLAKE
+    else:
+        return
+    rest = name.text.removeprefix(DUCKLAKE).removeprefix(f"{name.database}:")
+    raise UsageError(f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}")
 
 
 def _is_busy(error: Exception) -> bool:
@@ -419,6 +421,5 @@ def _errors(name: TableName, kind: Callable[..., SbbfError], problem: str) -> It
 def _text_of(error: Exception) -> str:
     """Return the first line of a database's message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:500].replace(
-        "not authorized", "a trigger or a view would run"
-    )  # SQLite's words for what `_allow` denies
+    # SQLite's words for what `_allow` denies.
+    return lines[0][:500].replace("not authorized", "a trigger or a view would run")

@@ -22,7 +22,8 @@ from itertools import chain
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
-from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
+from sbbf_tool.extensions.tables.ducklake.entries import FileRow, TableEntry
+from sbbf_tool.extensions.tables.ducklake.metadata import Catalog
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.file.missing_column import may_be_equal_in_type
 from sbbf_tool.parquet.column_names import ColumnNames
@@ -46,14 +47,16 @@ def may_hold(stored: object, kind: str, values: Sequence[object]) -> bool:
     if kind.lower() == "boolean" and stored in (0, 1):
         # SQLite has no booleans.
         stored = bool(stored)
-    text = (
-        stored.isoformat()
-        if isinstance(stored, date | time)
-        else str(stored).lower()
-        if isinstance(stored, bool)
-        else str(stored)
-    )
+    text = _text_of(stored)
     return any(value is not None and _may_be(text, value, kind) for value in values)
+
+
+def _text_of(stored: object) -> str:
+    if isinstance(stored, date | time):
+        return stored.isoformat()
+    if isinstance(stored, bool):
+        return str(stored).lower()
+    return str(stored)
 
 
 def _may_be(stored: str, value: object, kind: str) -> bool:
@@ -109,36 +112,43 @@ class DuckLakeTable(LakeTable):
         """Yield the files of a snapshot; those of all snapshots if None."""
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            values, deletes = (
-                rows.partition_values(self._entry),
-                rows.deletes(self._entry, self._snapshot),
-            )
+            values = rows.partition_values(self._entry)
+            deletes = rows.deletes(self._entry, self._snapshot)
             files = list(rows.files(self._entry, snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
         tables = TableFinder()
         folder = FolderOfTable(self._entry.folder)
-        all_names = {name for names in self._keys.values() for name in names.values()}
+        all_names = set[str]()
+        for names in self._keys.values():
+            all_names.update(names.values())
         for file in files:
             path = file.path(self._entry.folder)
-            names = self._keys.get(-1 if file.partition_id is None else file.partition_id, {})
-            partition = {
-                names[index]: value for index, value in values.get(file.id, ()) if index in names
-            }
+            partition = self._name_partition(file, values.get(file.id, ()))
             reason = _unchangeable(file, folder, path)
             if reason is None and paths[path] > 1:
                 reason = "the catalog names it more than once"
+            columns = None
+            if file.mapping_id is not None:
+                columns = self._mappings.get(file.mapping_id, ColumnNames())
             yield LiveFile(
                 path,
                 file.bytes,
                 partition,
                 reason or _owner_of(file, tables),
-                columns=None
-                if file.mapping_id is None
-                else self._mappings.get(file.mapping_id, ColumnNames()),
+                columns=columns,
                 unknown=all_names - partition.keys(),
                 deletes=tuple(deletes.get(file.id, ())),
                 is_live=file.is_live,
             )
+
+    def _name_partition(
+        self, file: FileRow, values: Iterable[tuple[int, str | None]]
+    ) -> dict[str, str | None]:
+        """Return the partition values of a file by the names of the keys."""
+        if file.partition_id is None:
+            return {}
+        names = self._keys.get(file.partition_id, {})
+        return {names[index]: value for index, value in values if index in names}
 
     def query_other_rows(
         self, column: str | None, values: Sequence[object], *, all_versions: bool = False
@@ -148,12 +158,8 @@ class DuckLakeTable(LakeTable):
         path = None if column is None else self.columns.path_of(column)
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            return any(
-                may_hold(stored, kind, values)
-                for stored, kind in rows.inlined_values(
-                    self._entry, path, all_versions=all_versions
-                )
-            )
+            inlined = rows.inlined_values(self._entry, path, all_versions=all_versions)
+            return any(may_hold(stored, kind, values) for stored, kind in inlined)
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         with catalog.write(self._name) as connection:
@@ -170,11 +176,10 @@ class DuckLakeTable(LakeTable):
 
     def _commit(self, replacements: Sequence[Replacement], footers: Sequence[int]) -> Commit:
         vanished = []
+        old_paths = {replacement.old_path for replacement in replacements}
         with catalog.write(self._name) as connection:
             rows = Catalog(connection, self._name)
-            current, uses = _find_rows(
-                rows, self._entry, {replacement.old_path for replacement in replacements}
-            )
+            current, uses = _find_rows(rows, self._entry, old_paths)
             for replacement, footer in zip(replacements, footers, strict=True):
                 row = current.get(replacement.old_path)
                 if row is None or not _replace(
@@ -184,37 +189,37 @@ class DuckLakeTable(LakeTable):
                 elif uses[_comparable(replacement.old_path)] == 1:
                     _schedule_deletion(connection, row, replacement.old_path, rows.data_path)
             snapshot = rows.snapshot
-        return Commit(
-            f"snapshot {snapshot}",
-            len(replacements) - len(vanished),
-            tuple(vanished),
-            is_new_version=False,
-        )
+        replaced = len(replacements) - len(vanished)
+        return Commit(f"snapshot {snapshot}", replaced, tuple(vanished), is_new_version=False)
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
             tables = rows.tables(is_live=False)
-            in_catalog = chain(
-                (_path_in(tables, row) for row in rows.files()), rows.other_paths(tables)
-            )
-            return {
-                name for name in (path.rpartition("/")[2] for path in in_catalog) if name in names
-            }
+            data_files = (_path_in(tables, row) for row in rows.files())
+            referenced = set[str]()
+            for path in chain(data_files, rows.other_paths(tables)):
+                name = path.rpartition("/")[2]
+                if name in names:
+                    referenced.add(name)
+            return referenced
 
 
 def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
     """Return why a file is not this table's alone. Only a file that was added from elsewhere has an
     absolute path."""
+    if file.is_relative:
+        return None
     try:
-        owner = None if file.is_relative else tables.managing_table(file.stored_path)
+        owner = tables.managing_table(file.stored_path)
     except SbbfError as error:
         return f"it is unknown whose it is: {error.message}"
-    return (
-        "it also belongs to the {} table {}".format(*owner)
-        if owner is not None and owner[0] != DuckLakeTable.format
-        else None
-    )
+    if owner is None:
+        return None
+    table_format, name = owner
+    if table_format == DuckLakeTable.format:
+        return None
+    return f"it also belongs to the {table_format} table {name}"
 
 
 def _unchangeable(file: FileRow, folder: FolderOfTable, path: str) -> str | None:
@@ -224,7 +229,9 @@ def _unchangeable(file: FileRow, folder: FolderOfTable, path: str) -> str | None
         return f"its format is {file.format}, not Parquet"
     if file.is_relative and ".." in file.stored_path.split("/"):
         return "its path leads out of the table's folder"
-    target = folder.find_link_out(path) if file.is_relative else None
+    if not file.is_relative:
+        return None
+    target = folder.find_link_out(path)
     return target and f"a link in its path leads out of the table's folder, to {target}"
 
 
@@ -259,23 +266,23 @@ def _find_rows(
     tables = rows.tables(is_live=False)
     comparable = {_comparable(path) for path in paths}
     folder = FolderOfTable(table.folder)
-    current, uses = {}, Counter[str]()
+    current: dict[str, FileRow] = {}
+    uses = Counter[str]()
     for row in rows.files():
         path = _path_in(tables, row)
-        if (key := _comparable(path)) in comparable:
-            uses[key] += 1
-            if (
-                row.table_id == table.id
-                and row.is_live
-                and path in paths
-                and _unchangeable(row, folder, path) is None
-            ):
-                current[path] = row
+        key = _comparable(path)
+        if key not in comparable:
+            continue
+        uses[key] += 1
+        is_own = row.table_id == table.id and row.is_live and path in paths
+        if is_own and _unchangeable(row, folder, path) is None:
+            current[path] = row
     return current, uses
 
 
 def _path_in(tables: dict[int, TableEntry], row: FileRow) -> str:
-    return row.path(tables[row.table_id].folder if row.table_id in tables else "")
+    folder = tables[row.table_id].folder if row.table_id in tables else ""
+    return row.path(folder)
 
 
 def _comparable(path: str) -> str:
@@ -291,20 +298,17 @@ def _replace(
         " where data_file_id = ? and path = ? and end_snapshot is null"
     )
     path = replacement.new_path.removeprefix(folder) if row.is_relative else replacement.new_path
-    return (
-        connection.change(statement, path, replacement.new_bytes, footer, row.id, row.stored_path)
-        == 1
-    )
+    parameters = (path, replacement.new_bytes, footer, row.id, row.stored_path)
+    return connection.change(statement, *parameters) == 1
 
 
 def _schedule_deletion(
     connection: catalog.Connection, row: FileRow, path: str, data_path: str
 ) -> None:
     relative = path.removeprefix(data_path)
-    connection.change(
+    is_relative = "false" if relative == path else "true"
+    statement = (
         "insert into ducklake_files_scheduled_for_deletion (data_file_id, path, "
-        "path_is_relative, schedule_start)"
-        f" values (?, ?, {'false' if relative == path else 'true'}, {connection.now})",
-        row.id,
-        relative,
+        f"path_is_relative, schedule_start) values (?, ?, {is_relative}, {connection.now})"
     )
+    connection.change(statement, row.id, relative)
