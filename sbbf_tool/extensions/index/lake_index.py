@@ -290,8 +290,8 @@ def prune_index(
         raise UsageError(f"the index is of column {column}, not of {names}", file=lake_index.name)
     wanted = values_of(values[column])
     selection = selection_of(replace(lake_index.contents, where=None))
-    for other in selection.other_rows(Needs(columns=(column,), values=wanted)):
-        raise RefusedError(other.skipped or "", file=other.path)
+    for rows in selection.other_rows(Needs(columns=(column,), values=wanted)):
+        raise RefusedError(rows.skipped or "", file=rows.path)
     if not listing:
         lake_index.ensure_meant((column,), selection.table)
         return lake_index.find_paths(wanted)

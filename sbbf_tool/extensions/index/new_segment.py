@@ -70,7 +70,7 @@ class Collected:
         if fingerprint is None:
             fingerprint = fingerprint_of(file)
         assert fingerprint is not None, "only files with a fingerprint are indexed"
-        row = _unit_of(file, fingerprint)._replace(rows=report.rows)
+        row = _unit_of(file, fingerprint, report.rows)
         self.files += 1
         if report.reason is not None:
             self._add_open(row)
@@ -96,7 +96,7 @@ class Collected:
 
     def add_unread(self, file: ListedFile, identity: bytes) -> None:
         """Add a unit of a file that was not read and may hold any value, or that is skipped."""
-        row = _unit_of(file, identity)
+        row = _unit_of(file, identity, UNKNOWN_ROWS)
         self._add_open(row._replace(skipped=file.skipped or ""))
         self.files += file.skipped is None
 
@@ -115,15 +115,15 @@ class Collected:
             yield NewClass(None, len(self._open_rows), self._open_rows, ())
 
 
-def _unit_of(file: ListedFile, fingerprint: bytes) -> Unit:
-    """Return the unit of a file of which nothing is known but what a listing states."""
+def _unit_of(file: ListedFile, fingerprint: bytes, rows: int) -> Unit:
+    """Return the unit of a file without filter and bounds."""
     path = file.path if places.is_url(file.path) else os.path.abspath(file.path)
     return Unit(
         path=escape_bytes(path),
         row_group=WHOLE_FILE,
         file_bytes=file.bytes or 0,
         version=version_of(file),
-        rows=UNKNOWN_ROWS,
+        rows=rows,
         has_bounds=0,
         low=b"",
         high=b"",
