@@ -23,37 +23,35 @@ RULES_ABOUT_STATISTICS = frozenset({"wrong-statistics", "wrong-null-count"})
 def with_statistics(file: ParquetFile, facts: Sequence[ColumnFacts]) -> tuple[ColumnFacts, ...]:
     """Return the facts with those about the statistics of chunks without a filter; all their values
     are read."""
-    bare = {
-        (chunk.row_group, column.column.index): chunk
-        for column in facts
-        for chunk in column.chunks
-        if chunk.verification is None and chunk.oversized_page is None
-    }
+    bare: dict[ChunkKey, ChunkFacts] = {}
+    for column in facts:
+        for chunk in column.chunks:
+            if chunk.verification is None and chunk.oversized_page is None:
+                bare[chunk.row_group, column.column.index] = chunk
     meter = Meter(file.run.progress, sum(chunk.chunk_bytes for chunk in bare.values()))
 
     def look(key: ChunkKey) -> ChunkFacts:
-        column = file.footer.columns[key[1]]
-        statistics = _compare(file, key[0], column)
+        row_group, index = key
+        column = file.footer.columns[index]
+        statistics = _compare(file, row_group, column)
         meter.advance(f"reading {column.name}", bare[key].chunk_bytes)
         return dataclasses.replace(bare[key], statistics=statistics)
 
-    read = in_parallel(look, bare, file.run.jobs)
-    return tuple(
-        replace(
-            column,
-            chunks=tuple(
-                read.get((chunk.row_group, column.column.index), chunk) for chunk in column.chunks
-            ),
-        )
-        for column in facts
-    )
+    compared = in_parallel(look, bare, file.run.jobs)
+    columns = []
+    for column in facts:
+        index = column.column.index
+        chunks = [compared.get((chunk.row_group, index), chunk) for chunk in column.chunks]
+        columns.append(replace(column, chunks=tuple(chunks)))
+    return tuple(columns)
 
 
 def _compare(file: ParquetFile, row_group: int, column: Column) -> StatisticsFacts:
     from sbbf_tool.file.wrong_statistics import find_wrong_statistics
 
-    if reason := file.encryption_of(row_group, column):
-        return StatisticsFacts(problem=reason)
+    missing_key = file.encryption_of(row_group, column)
+    if missing_key:
+        return StatisticsFacts(problem=missing_key)
     try:
         return StatisticsFacts(find_wrong_statistics(file, row_group, column))
     except AuthenticationError:
@@ -66,5 +64,7 @@ def unread_statistics(facts: Sequence[ColumnFacts]) -> Iterator[str]:
     """Yield place and reason for each chunk without a filter whose values cannot be read."""
     for column in facts:
         for chunk in column.chunks:
-            if chunk.statistics is not None and chunk.statistics.problem is not None:
-                yield f"column {column.name}, row group {chunk.row_group}: {chunk.statistics.problem}"
+            statistics = chunk.statistics
+            if statistics is not None and statistics.problem is not None:
+                place = f"column {column.name}, row group {chunk.row_group}"
+                yield f"{place}: {statistics.problem}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pkgutil import get_data
 from typing import Any, ClassVar, NamedTuple
 
@@ -55,23 +56,27 @@ unknown readers is not listed."""
 
 def rules_of(schema: str) -> Sequence[AnyRule]:
     """Return the rules of a kind of report: `check`, or what an extension calls its own."""
-    rules: Sequence[AnyRule] = RULES if schema == "check" else load(named("rules")[schema])
+    if schema == "check":
+        return RULES
+    rules: Sequence[AnyRule] = load(named("rules")[schema])
     return rules
 
 
 def all_rules() -> list[AnyRule]:
     """Return the rules of `check` and of all extensions."""
-    return [rule for schema in ("check", *named("rules")) for rule in rules_of(schema)]
+    schemas = ("check", *named("rules"))
+    return [*chain.from_iterable(map(rules_of, schemas))]
 
 
 @lru_cache(maxsize=1)
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
     """Read the examples, which lie beside the rules: those of Parquet files are in the golden
     reports of the tests."""
-    packages = (
-        __package__,
-        *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()),
-    )
+    packages = [__package__]
+    for name in named("rules").values():
+        module, _, _ = name.partition(":")
+        package, _, _ = module.rpartition(".")
+        packages.append(package)
     examples: dict[str, Mapping[str, str | None]] = {}
     for package in packages:
         with suppress(FileNotFoundError):
@@ -88,7 +93,12 @@ def report_rule(rule: AnyRule) -> RuleReport:
     """Return a rule as a row of a report, with its example."""
     example = _examples().get(rule.name, {})
     return RuleReport(
-        *(rule.name, rule.group, rule.severity, rule.reads.name.lower(), rule.message, rule.why),
+        rule.name,
+        rule.group,
+        rule.severity,
+        rule.reads.name.lower(),
+        rule.message,
+        rule.why,
         readers=HARMED_READERS.get(rule.name, ()),
         example=example.get("example"),
         fix=example.get("fix"),
@@ -118,11 +128,13 @@ class Policy:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
         object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
         ensure_valid((self.fail_on,), SEVERITIES, "severity")
-        ensure_valid(
-            (*self.select, *self.ignore), [*(rule.name for rule in self.rules), *GROUPS], "rule"
-        )
+        names = [rule.name for rule in self.rules]
+        ensure_valid((*self.select, *self.ignore), [*names, *GROUPS], "rule")
         for rule in self.rules:
-            if rule.name in self.select and (reason := self.why_not(rule)) is not None:
+            if rule.name not in self.select:
+                continue
+            reason = self.why_not(rule)
+            if reason is not None:
                 raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")
         if all(self.why_not(rule) for rule in self.rules):
             raise UsageError("the policy runs no rule")
@@ -135,7 +147,8 @@ class Policy:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that must have a filter, and those for which filters are declared."""
-        return tuple(dict.fromkeys(name for spec in self.limits.filters for name in spec.columns))
+        names = chain.from_iterable(spec.columns for spec in self.limits.filters)
+        return tuple(dict.fromkeys(names))
 
     def of(self, path: str) -> Policy:
         return self
@@ -152,20 +165,16 @@ class Policy:
                 return None
             if limit == "judged":
                 return "the policy declares no filter"
-            return (
-                "no "
-                f"{'column to require' if limit == 'required' else limit.replace('_', ' ')} "
-                "is given"
-            )
+            if limit == "required":
+                return "no column to require is given"
+            return f"no {limit.replace('_', ' ')} is given"
         if rule.name in self.ignore or rule.group in self.ignore:
             return "ignored"
         if self.select and rule.name not in self.select and rule.group not in self.select:
             return "not selected"
-        return (
-            "a quick check does not read the data"
-            if self.quick and rule.reads is Reads.DATA
-            else None
-        )
+        if self.quick and rule.reads is Reads.DATA:
+            return "a quick check does not read the data"
+        return None
 
 
 Settings = Mapping[str, Any]
@@ -208,12 +217,10 @@ class PathPolicies:
             except SbbfError as error:
                 raise error.at(file=entry.place) from None
         self.quick = all(policy.quick for policy in policies)
-        self.required = tuple(
-            dict.fromkeys(column for policy in policies for column in policy.required)
-        )
-        self.columns = tuple(
-            dict.fromkeys(column for policy in policies for column in policy.columns)
-        )
+        required = chain.from_iterable(policy.required for policy in policies)
+        columns = chain.from_iterable(policy.columns for policy in policies)
+        self.required = tuple(dict.fromkeys(required))
+        self.columns = tuple(dict.fromkeys(columns))
 
     def of(self, path: str) -> Policy:
         """Return the policy of one file. Raises UsageError if the entries that match it contradict
@@ -221,20 +228,24 @@ class PathPolicies:
         return self._policy(tuple(entry for entry in self._entries if entry.matches(path)))
 
     def _policy(self, entries: tuple[PathEntry, ...]) -> Policy:
-        changes = [value for entry in entries for value in entry.settings.items()]
-        return make_policy({**self._settings, **dict(changes), **self._overrides})
+        settings = dict(self._settings)
+        for entry in entries:
+            settings.update(entry.settings)
+        settings.update(self._overrides)
+        return make_policy(settings)
 
 
 def make_policy(settings: Settings) -> Policy:
     """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises
     UsageError."""
     settings = dict(settings)
-    if require := settings.pop("require", ()):
-        settings["filters"] = (FilterSpec(require, judge="existence"), *settings.get("filters", ()))
-    limits = {
-        name: value for name, value in settings.items() if name in Limits.__dataclass_fields__
-    }
-    return Policy(
-        limits=Limits(**limits),
-        **{name: value for name, value in settings.items() if name not in limits},
-    )
+    require = settings.pop("require", ())
+    if require:
+        required = FilterSpec(require, judge="existence")
+        settings["filters"] = (required, *settings.get("filters", ()))
+    limits: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in settings.items():
+        fields = limits if name in Limits.__dataclass_fields__ else others
+        fields[name] = value
+    return Policy(limits=Limits(**limits), **others)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.parquet.statistics import bounds
+from sbbf_tool.parquet.statistics import Bounds, bounds
 from sbbf_tool.query_engines.verdicts import harm_in, unused_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
@@ -21,26 +21,23 @@ from sbbf_tool.rules.rule import REBUILD_ONLY, Limits, Rule, at_each_filter
 from sbbf_tool.rules.satisfaction import SATISFIED
 
 GROUP = "efficiency"
-_warning, _info = (partial(Rule, group=GROUP, severity=severity) for severity in (WARNING, INFO))
+_warning = partial(Rule, group=GROUP, severity=WARNING)
+_info = partial(Rule, group=GROUP, severity=INFO)
 
-_MUCH_SMALLER, _HEADER_BYTES = 4, 19
+_MUCH_SMALLER = 4
+_HEADER_BYTES = 19
 LARGE_SHARE = 0.25
 
 
 def _identical_blocks(chunk: ChunkFacts) -> str | None:
     """Return evidence of identical blocks, unless the filter is empty or full."""
-    if (
-        chunk.bits is None
-        or chunk.stored is None
-        or chunk.bits.empty
-        or chunk.bits.ndv is None
-        or not chunk.bits.identical_blocks
-    ):
+    bits = chunk.bits
+    if bits is None or chunk.stored is None or not bits.identical_blocks:
         return None
-    return (
-        f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp "
-        f"{format_percent(chunk.bits.fpp)}"
-    )
+    if bits.empty or bits.ndv is None:
+        return None
+    num_blocks = chunk.stored.num_blocks
+    return f"all {num_blocks:,} blocks are identical; estimated fpp {format_percent(bits.fpp)}"
 
 
 def _saturated(chunk: ChunkFacts) -> str | None:
@@ -54,50 +51,48 @@ def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     would still keep the target FPP."""
     fpp = fixes.target_fpp(column, limits)
     for chunk in column.filters:
+        bits = chunk.bits
         num_bytes = _sufficient_bytes(chunk, fpp)
-        if (
-            chunk.bits is None
-            or chunk.stored is None
-            or chunk.bits.ndv is None
-            or num_bytes is None
-            or _is_as_declared(chunk)
-        ):
+        if bits is None or bits.ndv is None or chunk.stored is None:
+            continue
+        if num_bytes is None or _is_as_declared(chunk):
             continue
         size = chunk.stored.header.num_bytes
         if size >= _MUCH_SMALLER * num_bytes:
-            fact = (
-                f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct "
-                f"values; {num_bytes:,} suffice"
-            )
+            ndv = max(0.0, bits.ndv)
+            fact = f"{size:,} bytes for about {ndv:,.0f} distinct values; {num_bytes:,} suffice"
             yield Evidence(chunk.row_group, fact)
 
 
 def _sufficient_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
     """Return the bytes that the distinct values need at this FPP; None if the bits do not show the
     number of distinct values."""
-    if chunk.bits is None or chunk.bits.ndv is None:
+    bits = chunk.bits
+    if bits is None or bits.ndv is None:
         return None
-    is_defective = chunk.bits.empty and chunk.values != 0
-    shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return (
-        None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), fpp)
-    )
+    is_defective = bits.empty and chunk.values != 0
+    shares_a_block = bits.identical_blocks and not bits.empty
+    if is_defective or shares_a_block:
+        return None
+    return sizing.bytes_for(max(1.0, bits.ndv), fpp)
 
 
 def _share(chunk: ChunkFacts) -> float:
-    return (
-        chunk.stored.length / chunk.chunk_bytes
-        if chunk.stored is not None and chunk.chunk_bytes
-        else 0.0
-    )
+    if chunk.stored is None or not chunk.chunk_bytes:
+        return 0.0
+    return chunk.stored.length / chunk.chunk_bytes
 
 
 def _larger_than_chunk(chunk: ChunkFacts) -> str | None:
-    return _cost(chunk) if _share(chunk) > 1 else None
+    if _share(chunk) <= 1:
+        return None
+    return _cost(chunk)
 
 
 def _large_for_chunk(chunk: ChunkFacts) -> str | None:
-    return _cost(chunk) if LARGE_SHARE < _share(chunk) <= 1 else None
+    if not LARGE_SHARE < _share(chunk) <= 1:
+        return None
+    return _cost(chunk)
 
 
 def _cost(chunk: ChunkFacts) -> str:
@@ -113,19 +108,21 @@ def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if they would still be large: small data is not
     a defect."""
     fpp = fixes.target_fpp(column, limits)
-    fpp = (
-        fpp / 4 if fpp < DEFAULT_FPP else fpp
-    )  # the lower the target, the more often a fold misses it
-    is_solved = all(
-        _share(chunk) <= LARGE_SHARE
-        or (
-            not _is_as_declared(chunk)
-            and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES
-            <= LARGE_SHARE * chunk.chunk_bytes
-        )
-        for chunk in column.filters
-    )
-    return fixes.shrink(column, limits) if is_solved else None
+    if fpp < DEFAULT_FPP:
+        fpp /= 4  # the lower the target, the more often a fold misses it
+    if all(_would_be_small(chunk, fpp) for chunk in column.filters):
+        return fixes.shrink(column, limits)
+    return None
+
+
+def _would_be_small(chunk: ChunkFacts, fpp: float) -> bool:
+    """Return whether a filter that is shrunk as far as this FPP allows is no longer large."""
+    if _share(chunk) <= LARGE_SHARE:
+        return True
+    if _is_as_declared(chunk):
+        return False
+    num_bytes = _sufficient_bytes(chunk, fpp) or math.inf
+    return num_bytes + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -134,94 +131,88 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
 
     Of a required column, `missing-filter` finds them.
     """
-    if column.filters and not column.is_required:
-        for chunk in column.chunks:
-            is_left_out = chunk.judgment is not None and chunk.judgment.is_limited
-            if (
-                chunk.place is None
-                and not chunk.meta.is_locked
-                and chunk.values != 0
-                and not is_left_out
-            ):
-                why = (
-                    "; all its pages are dictionary-encoded"
-                    if chunk.meta.is_dictionary_encoded
-                    else ""
-                )
-                yield Evidence(chunk.row_group, f"it has no filter{why}")
+    if not column.filters or column.is_required:
+        return
+    for chunk in column.chunks:
+        has_no_filter = chunk.place is None and not chunk.meta.is_locked
+        is_left_out = chunk.judgment is not None and chunk.judgment.is_limited
+        if has_no_filter and chunk.values != 0 and not is_left_out:
+            fact = "it has no filter"
+            if chunk.meta.is_dictionary_encoded:
+                fact += "; all its pages are dictionary-encoded"
+            yield Evidence(chunk.row_group, fact)
 
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield evidence that at most one row group can hold a value, and that min and max identify
     this row group."""
-    non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
-    ranges = [
-        pair
-        for chunk in non_empty
-        if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None
-    ]
-    if (
-        column.filters
-        and len(ranges) == len(non_empty) > 1
-        and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges)))
-    ):
-        yield Evidence(
-            None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap"
-        )
+    if not column.filters:
+        return
+    ranges: list[Bounds] = []
+    for chunk in column.chunks:
+        if chunk.values == 0:
+            continue
+        limits_of_chunk = bounds(column.footer, chunk.row_group, column.column)
+        if limits_of_chunk is None:
+            return
+        ranges.append(limits_of_chunk)
+    ranges.sort()
+    if len(ranges) > 1 and all(lower.high < upper.low for lower, upper in pairwise(ranges)):
+        fact = f"the ranges from min to max of its {len(ranges)} row groups do not overlap"
+        yield Evidence(None, fact)
 
 
 def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
-    if (
-        encoded
-        and (use := use_in(column.footer, column.column, limits.engines)).users
-        and use.users == use.dictionary_users
-    ):
-        yield from (
-            Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded
-        )
+    if not encoded:
+        return
+    use = use_in(column.footer, column.column, limits.engines)
+    if use.users and use.users == use.dictionary_users:
+        for chunk in encoded:
+            yield Evidence(chunk.row_group, "all its pages are dictionary-encoded")
+
+
+def _has_own_rule(column: ColumnFacts) -> bool:
+    return column.column.physical == "BOOLEAN"
 
 
 def _unused(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     is_requested = column.filters or any(chunk.target is not None for chunk in column.chunks)
-    is_judged = is_requested and column.column.physical != "BOOLEAN"  # which has a rule of its own
-    if (
-        is_judged
-        and (reason := unused_in(column.footer, column.column, limits.engines)) is not None
-    ):
+    if not is_requested or _has_own_rule(column):
+        return
+    reason = unused_in(column.footer, column.column, limits.engines)
+    if reason is not None:
         yield Evidence(None, reason)
 
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    is_judged = (
-        column.filters and column.column.physical != "BOOLEAN"
-    )  # which has a rule of its own
-    if is_judged and (harm := harm_in(column.footer, column.column, limits.engines)) is not None:
+    if not column.filters or _has_own_rule(column):
+        return
+    harm = harm_in(column.footer, column.column, limits.engines)
+    if harm is not None:
         yield Evidence(None, harm)
 
 
 def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
-    total = sum(unused_range.length for unused_range in file.unreferenced)
-    if are_many(total, file.num_bytes):
-        kinds = dict.fromkeys(unused_range.kind for unused_range in file.unreferenced)
-        sizes = (
-            (kind, sum(each.length for each in file.unreferenced if each.kind == kind))
-            for kind in kinds
-        )
-        contents = ", ".join(f"{kind} ({num_bytes:,})" for kind, num_bytes in sizes)
-        share = format_percent(total / file.num_bytes)
-        yield Evidence(
-            None,
-            f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: "
-            f"{contents}",
-        )
+    total = 0
+    sizes: dict[str, int] = {}
+    for unused_range in file.unreferenced:
+        total += unused_range.length
+        sizes[unused_range.kind] = sizes.get(unused_range.kind, 0) + unused_range.length
+    if not are_many(total, file.num_bytes):
+        return
+    share = format_percent(total / file.num_bytes)
+    start = file.unreferenced[0].start
+    contents = ", ".join(f"{kind} ({num_bytes:,})" for kind, num_bytes in sizes.items())
+    fact = f"{total:,} bytes, {share} of the file, from byte {start:,}: {contents}"
+    yield Evidence(None, fact)
 
 
 RULES = (
     _warning(
         name="identical-blocks",
-        message="All blocks of the filter are identical, so it is no more selective than one "
-        "block and skips hardly anything.",
+        message="All blocks of the filter are identical, so it is no more selective than one block "
+        "and skips hardly anything.",
         why="parquetjs creates one block and uses it for every block of the filter.",
         look=at_each_filter(_identical_blocks),
         fix=fixes.rebuild,
@@ -229,8 +220,8 @@ RULES = (
     ),
     _warning(
         name="saturated",
-        message="The filter has so many bits set that it excludes fewer than half of the "
-        "absent values.",
+        message="The filter has so many bits set that it excludes fewer than half of the absent "
+        "values.",
         why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,
@@ -239,85 +230,78 @@ RULES = (
     _info(
         name="nearly-empty",
         message="The filter is far larger than its values need: at a quarter of its size the "
-        "false-positive rate would still be at most "
-        "1 %.",
-        why="The writer expected too many distinct values. By default, parquet-java writes 1 "
-        "MiB and pyarrow expects a million values.",
+        "false-positive rate would still be at most 1 %.",
+        why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB "
+        "and pyarrow expects a million values.",
         look=_nearly_empty,
         fix=fixes.shrink,
     ),
     _info(
         name="larger-than-chunk",
         message="The filter is larger than the data that it can skip.",
-        why="Small row groups, or data that compresses well. StarRocks ignores such a "
-        "filter; other readers gain only where it lets them "
-        "skip the other columns of the row group.",
+        why="Small row groups, or data that compresses well. StarRocks ignores such a filter; "
+        "other readers gain only where it lets them skip the other columns of the row group.",
         look=at_each_filter(_larger_than_chunk),
         fix=_shrink_if_it_helps,
     ),
     _info(
         name="large-for-chunk",
         message="The filter is larger than a quarter of the data that it can skip.",
-        why="The data compresses well, or the size of the filter is a guess. The filter pays "
-        "only where most lookups are for absent "
-        "values. There is a fix if a smaller filter keeps an FPP of 1 %, or the required one; "
-        "advice may recommend this size.",
+        why="The data compresses well, or the size of the filter is a guess. The filter pays only "
+        "where most lookups are for absent values. There is a fix if a smaller filter keeps an FPP "
+        "of 1 %, or the required one; advice may recommend this size.",
         look=at_each_filter(_large_for_chunk),
         fix=_shrink_if_it_helps,
     ),
     _warning(
         name="only-some-row-groups",
         reads=Reads.FOOTER,
-        message="Only some row groups have a filter for this column, so every query reads "
-        "the others, and some readers use no filter at "
-        "all.",
-        why="parquet-java, DuckDB and Trino decide for each row group, depending on whether "
-        "they kept a dictionary. Older versions of "
-        "ClickHouse look only at the first row group.",
+        message="Only some row groups have a filter for this column, so every query reads the "
+        "others, and some readers use no filter at all.",
+        why="parquet-java, DuckDB and Trino decide for each row group, depending on whether they "
+        "kept a dictionary. Older versions of ClickHouse look only at the first row group.",
         look=_only_some_row_groups,
         fix=fixes.complete,
     ),
     _info(
         name="sorted-column",
         reads=Reads.FOOTER,
-        message="The row groups are sorted by this column, so min and max already leave at "
-        "most one row group of the file to read.",
-        why="The filter can exclude only that row group. It may help over many files whose "
-        "ranges overlap: advice on all of them tells.",
+        message="The row groups are sorted by this column, so min and max already leave at most "
+        "one row group of the file to read.",
+        why="The filter can exclude only that row group. It may help over many files whose ranges "
+        "overlap: advice on all of them tells.",
         look=_sorted,
     ),
     _info(
         name="dictionary-encoded",
         reads=Reads.FOOTER,
-        message="Every value of the column chunk is in its dictionary, which all engines "
-        "that read the files query instead of the filter.",
-        why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary "
-        "first; Impala does not read the filter. DuckDB "
-        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names "
-        "the engines that read the files. Remove the "
-        "filters if advice on all files says that they can be removed.",
+        message="Every value of the column chunk is in its dictionary, which all engines that read "
+        "the files query instead of the filter.",
+        why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary first; "
+        "Impala does not read the filter. DuckDB and arrow-rs use filters of such chunks, so the "
+        "rule applies only if `engines` names the engines that read the files. Remove the filters "
+        "if advice on all files says that they can be removed.",
         look=_dictionary_encoded,
     ),
     _info(
         name="unused-by-engines",
         reads=Reads.FOOTER,
-        message="No query engine that reads the file uses filters on this column, so they "
-        "cost storage alone.",
-        why="Engines use filters on the types in the table of engines, and few use those of "
-        "values inside lists. The rule applies to the "
-        "engines that `engines` names or, without it, to all.",
+        message="No query engine that reads the file uses filters on this column, so they cost "
+        "storage alone.",
+        why="Engines use filters on the types in the table of engines, and few use those of values "
+        "inside lists. The rule applies to the engines that `engines` names or, without it, to "
+        "all.",
         look=_unused,
         fix=fixes.remove,
     ),
     _warning(
         name="harmful-to-engine",
         reads=Reads.FOOTER,
-        message="A query engine that may read the file loses rows or fails where this column "
-        "has a filter.",
-        why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 "
-        "does for FLOAT16. The rule applies to the "
-        "engines that `engines` names, as an error, or, without it, where filters on this type "
-        "harm as many engines as they help.",
+        message="A query engine that may read the file loses rows or fails where this column has a "
+        "filter.",
+        why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does "
+        "for FLOAT16. The rule applies to the engines that `engines` names, as an error, or, "
+        "without it, where filters on this type harm as many engines as they help.",
         look=_harmful,
         error_with="engines",
         fix=fixes.remove,
@@ -327,9 +311,8 @@ RULES = (
         message="At least 64 KiB and 1 % of the file are bytes to which nothing in the file "
         "refers, so they cost storage and transfer.",
         why="A program replaced footers or filters and left the old ones, an append was "
-        "interrupted, or the writer aligned row groups with "
-        "padding. Writing the file again with its writer removes them. What another program "
-        "finds by a key-value entry is not counted.",
+        "interrupted, or the writer aligned row groups with padding. Writing the file again with "
+        "its writer removes them. What another program finds by a key-value entry is not counted.",
         look_at_file=_unreferenced_bytes,
     ),
 )

@@ -41,7 +41,8 @@ from sbbf_tool.rules.satisfaction import (
     may_be_saturated,
 )
 
-_LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
+_LENGTH_WORD = 4
+_NONCE_AND_TAG = 12 + 16
 _WORTH_THREADS = 1 << 20
 """Bytes of data whose verification takes longer than starting threads."""
 
@@ -120,14 +121,16 @@ class ChunkFacts:
         """What the values of the chunk contradict, if they were read."""
         if self.verification is not None:
             return self.verification.wrong_statistics
-        return self.statistics.wrong if self.statistics is not None else ()
+        if self.statistics is not None:
+            return self.statistics.wrong
+        return ()
 
     @property
     def is_unverified(self) -> bool:
         """Whether the chunk's values should have been read but could not be."""
-        return self.oversized_page is not None or (
-            self.verification is not None and self.verification.problem is not None
-        )
+        if self.oversized_page is not None:
+            return True
+        return self.verification is not None and self.verification.problem is not None
 
     @property
     def is_uninterpreted(self) -> bool:
@@ -189,10 +192,11 @@ class ColumnFacts(Frozen):
     def is_locked(self) -> bool:
         """Whether a key is missing without which a filter of the column, or its place, cannot be
         read."""
-        return any(
-            chunk.encryption is not None and (chunk.place is not None or chunk.meta.is_locked)
-            for chunk in self.chunks
-        )
+        for chunk in self.chunks:
+            may_have_filter = chunk.place is not None or chunk.meta.is_locked
+            if may_have_filter and chunk.encryption is not None:
+                return True
+        return False
 
     @property
     def can_be_changed(self) -> bool:
@@ -209,12 +213,14 @@ def locked_columns(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
 def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
     """Return place and reason for each chunk whose filter should have been verified but whose pages
     cannot be decoded."""
-    return tuple(
-        f"column {column.name}, row group {chunk.row_group}: {chunk.verification.problem}"
-        for column in facts
-        for chunk in column.filters
-        if chunk.verification is not None and chunk.verification.problem
-    )
+    unreadable = []
+    for column in facts:
+        for chunk in column.filters:
+            verification = chunk.verification
+            if verification is not None and verification.problem:
+                place = f"column {column.name}, row group {chunk.row_group}"
+                unreadable.append(f"{place}: {verification.problem}")
+    return tuple(unreadable)
 
 
 Verify = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterVerification]
@@ -243,76 +249,88 @@ def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
     (None: one per core) verify filters concurrently; for a file with little data, filters are
     verified one after the other. `progress` is called as filters are verified.
     """
-    numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
+    footer = file.footer
+    numbers = range(footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
         file.expect_filters(columns, whole=True, row_groups=numbers)
-    # What another file holds is judged there.
-    keys = [
-        (number, column)
-        for number in numbers
-        for column in columns
-        if file.footer.elsewhere(number, column.index) is None
-    ]
-    chunks = {
-        (number, column.index): _chunk(file, number, column, reads) for number, column in keys
-    }
+    chunks: dict[ChunkKey, ChunkFacts] = {}
+    for number in numbers:
+        for column in columns:
+            # What another file holds is judged there.
+            if footer.elsewhere(number, column.index) is None:
+                chunks[number, column.index] = _chunk(file, number, column, reads)
+    sizes = sizes or {}
     if reads >= Reads.FILTERS:
-        overlaps = _overlaps(
-            file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None]
+        measure = partial(
+            _with_bits,
+            file,
+            verify=verify,
+            keeps_oversized=keeps_oversized,
+            with_folds=with_folds,
         )
-        stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
-        data_bytes = sum(chunks[key].chunk_bytes for key in stored)
-        is_little = not verify or data_bytes < _WORTH_THREADS
-        meter = Meter(progress if verify else None, data_bytes)
-        for _, column in list(stored)[:1]:
-            meter.advance(f"verifying {file.footer.columns[column].name}", 0)
+        if verify is None:
+            progress = None
+            jobs = 1
+        chunks |= _measure(file, chunks, sizes, measure, jobs, progress)
+    for key, target in sizes.items():
+        chunk = chunks.get(key)
+        if chunk is not None:
+            judgment = chunk.judgment or _judge_unmeasured(chunk, target)
+            chunks[key] = replace(chunk, judgment=judgment, target=target)
+    return tuple(_column_facts(file, column, numbers, chunks) for column in columns)
 
-        def look(key: ChunkKey) -> ChunkFacts:
-            chunk = replace(chunks[key], overlaps=overlaps[key]) if key in overlaps else chunks[key]
-            facts = _with_bits(
-                file,
-                chunk,
-                verify,
-                (sizes or {}).get(key),
-                keeps_oversized=keeps_oversized,
-                with_folds=with_folds,
-            )
-            meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
-            return facts
 
-        chunks |= in_parallel(look, stored, 1 if is_little else jobs)
-    for key, target in ((key, target) for key, target in (sizes or {}).items() if key in chunks):
-        chunks[key] = replace(
-            chunks[key],
-            judgment=chunks[key].judgment or _judge_unmeasured(chunks[key], target),
-            target=target,
-        )
-    return tuple(
-        ColumnFacts(
-            file.name,
-            file.footer,
-            column,
-            tuple(
-                chunks[number, column.index]
-                for number in numbers
-                if (number, column.index) in chunks
-            ),
-            file.ring.keys.path if file.ring is not None else None,
-            file.source.can_reopen,
-            file.table,
-        )
-        for column in columns
+def _measure(
+    file: ParquetFile,
+    chunks: Mapping[ChunkKey, ChunkFacts],
+    sizes: Mapping[ChunkKey, Sizing],
+    measure: Callable[[ChunkFacts, Sizing | None], ChunkFacts],
+    jobs: int | None,
+    progress: Progress | None,
+) -> dict[ChunkKey, ChunkFacts]:
+    """Return the facts about chunks that have a filter, with those that need its bits."""
+    stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
+    overlaps = _overlaps(file, list(stored.values()))
+    data_bytes = sum(chunks[key].chunk_bytes for key in stored)
+    meter = Meter(progress, data_bytes)
+    columns = file.footer.columns
+    for _, index in list(stored)[:1]:
+        meter.advance(f"verifying {columns[index].name}", 0)
+
+    def look(key: ChunkKey) -> ChunkFacts:
+        chunk = chunks[key]
+        if key in overlaps:
+            chunk = replace(chunk, overlaps=overlaps[key])
+        facts = measure(chunk, sizes.get(key))
+        meter.advance(f"verifying {columns[key[1]].name}", facts.chunk_bytes)
+        return facts
+
+    return in_parallel(look, stored, 1 if data_bytes < _WORTH_THREADS else jobs)
+
+
+def _column_facts(
+    file: ParquetFile,
+    column: Column,
+    row_groups: Iterable[int],
+    chunks: Mapping[ChunkKey, ChunkFacts],
+) -> ColumnFacts:
+    keys = ((number, column.index) for number in row_groups)
+    return ColumnFacts(
+        file.name,
+        file.footer,
+        column,
+        tuple(chunks[key] for key in keys if key in chunks),
+        None if file.ring is None else file.ring.keys.path,
+        file.source.can_reopen,
+        file.table,
     )
 
 
 def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:
-    place, encryption = (
-        file.footer.filter_place(row_group, column.index),
-        file.encryption_of(row_group, column),
-    )
-    chunk = partial(
-        ChunkFacts, row_group, file.footer.chunk_meta(row_group, column.index), place, encryption
-    )
+    place = file.footer.filter_place(row_group, column.index)
+    encryption = file.encryption_of(row_group, column)
+    meta = file.footer.chunk_meta(row_group, column.index)
+    chunk = partial(ChunkFacts, row_group, meta, place, encryption)
     if place is None or reads < Reads.FILTERS:
         return chunk()
     if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
@@ -365,11 +383,9 @@ def _judge_unmeasured(chunk: ChunkFacts, target: Sizing) -> Judgment:
     if chunk.place is None and not chunk.meta.is_locked:
         return Judgment(MISSING, is_limited=may_be_saturated(target, chunk.meta.most_values))
     defect = chunk.module_defect or chunk.unreadable
-    return (
-        Judgment(NOT_MEASURED, chunk.encryption or "")
-        if defect is None
-        else Judgment(BROKEN, defect)
-    )
+    if defect is None:
+        return Judgment(NOT_MEASURED, chunk.encryption or "")
+    return Judgment(BROKEN, defect)
 
 
 def _judge(
@@ -381,24 +397,21 @@ def _judge(
     size = stored.header.num_bytes
     if chunk.overlaps:
         return Judgment(BROKEN, f"it shares bytes with {chunk.overlaps[0].words}")
-    if doubt := doubt_of_filter(file, stored):
+    doubt = doubt_of_filter(file, stored)
+    if doubt:
         return Judgment(BROKEN, doubt)
     if size % BLOCK_BYTES or size < sizing.MIN_BYTES:
         return Judgment(BROKEN, f"some readers fail on a bitset of {size:,} bytes")
-    return judge_filter(
-        bloom,
-        target,
-        chunk.meta.non_null_values,
-        equals.forms_per_value(file.footer, file.footer.columns[stored.column]),
-    )
+    forms = equals.forms_per_value(file.footer, file.footer.columns[stored.column])
+    return judge_filter(bloom, target, chunk.meta.non_null_values, forms)
 
 
 def _with_bits(
     file: ParquetFile,
     chunk: ChunkFacts,
-    verify: Verify | None,
     target: Sizing | None,
     *,
+    verify: Verify | None,
     keeps_oversized: bool,
     with_folds: bool,
 ) -> ChunkFacts:
@@ -408,33 +421,30 @@ def _with_bits(
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
-    ndv = bloom.estimated_ndv
-    folds = tuple(
-        (fold.num_bytes, fold.fpp) for fold in (bloom.folds() if with_folds else (bloom,))
-    )
-    bits = Bits(
-        bloom.fpp,
-        None if math.isinf(ndv) else ndv,
-        not bloom.bits_set,
-        bloom.has_identical_blocks,
-        folds,
-    )
     judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
+    measured = replace(chunk, bits=_bits_of(bloom, with_folds), judgment=judgment)
+    if verify is None:
+        return measured
     try:
-        return replace(
-            chunk,
-            bits=bits,
-            judgment=judgment,
-            verification=verify(file, stored, bloom) if verify else None,
-        )
+        return replace(measured, verification=verify(file, stored, bloom))
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
         # The evidence already names the column and row group.
-        place = (error.place or "").rpartition(", ")[2]
-        return replace(
-            chunk, bits=bits, judgment=judgment, oversized_page=f"{place}: {error.message}"
-        )
+        _, _, place = (error.place or "").rpartition(", ")
+        return replace(measured, oversized_page=f"{place}: {error.message}")
+
+
+def _bits_of(bloom: BloomFilter, with_folds: bool) -> Bits:
+    ndv = bloom.estimated_ndv
+    sizes = bloom.folds() if with_folds else (bloom,)
+    return Bits(
+        bloom.fpp,
+        None if math.isinf(ndv) else ndv,
+        not bloom.bits_set,
+        bloom.has_identical_blocks,
+        tuple((fold.num_bytes, fold.fpp) for fold in sizes),
+    )
 
 
 _FILTER = "filter"
@@ -454,18 +464,19 @@ def _overlaps(
     furthest = list(accumulate((owned.end for owned in ranges), max))
     overlaps = {}
     for mine in own:
-        neighbours = list(_meeting(ranges, starts, furthest, mine))
-        if neighbours:
-            overlaps[mine.row_group, mine.column] = tuple(
-                Overlap(
-                    f"the {neighbour.kind} of column "
-                    f"{file.footer.columns[neighbour.column].name}, row group "
-                    f"{neighbour.row_group}",
-                    (neighbour.row_group, neighbour.column) if neighbour.kind == _FILTER else None,
-                )
-                for neighbour in neighbours
-            )
+        neighbours = _meeting(ranges, starts, furthest, mine)
+        shared = tuple(_describe(file.footer, neighbour) for neighbour in neighbours)
+        if shared:
+            overlaps[mine.row_group, mine.column] = shared
     return overlaps
+
+
+def _describe(footer: Footer, neighbour: Range) -> Overlap:
+    name = footer.columns[neighbour.column].name
+    words = f"the {neighbour.kind} of column {name}, row group {neighbour.row_group}"
+    if neighbour.kind == _FILTER:
+        return Overlap(words, (neighbour.row_group, neighbour.column))
+    return Overlap(words, None)
 
 
 def _meeting(

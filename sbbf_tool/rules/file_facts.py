@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from sbbf_tool.file.layout import OLD_FOOTER, UNKNOWN, Range, gaps_between, unreferenced_ranges
 from sbbf_tool.file.own_tail import find_own_tail, last_addition
@@ -14,8 +15,10 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts
 
-LEAST_BYTES, LEAST_SHARE = 64 << 10, 0.01
-"""Fewer unreferenced bytes than these, or than this share of the file, are not worth a rewrite."""
+LEAST_BYTES = 64 << 10
+"""Fewer unreferenced bytes than these are not worth a rewrite."""
+LEAST_SHARE = 0.01
+"""A smaller share of the file is not worth a rewrite either."""
 
 _NUMBER = re.compile(r"(?<![\w.+/-])\d{1,19}(?![\w.+/=-])")
 """A number in the value of a key-value entry, but no digits of a text in base64."""
@@ -45,12 +48,13 @@ def gather_file(file: ParquetFile, columns: Sequence[ColumnFacts]) -> FileFacts:
     Ranges are read, to see what they are, only if there may be many unreferenced bytes.
     """
     size = file.source.size
-    if unknown := _find_unknown(file, columns):
+    unknown = _find_unknown(file, columns)
+    if unknown:
         return FileFacts(file.name, size, unknown=unknown)
-    filters = [
-        chunk.stored for column in columns for chunk in column.filters if chunk.stored is not None
-    ]
-    if not are_many(sum(end - start for start, end in gaps_between(file, filters)), size):
+    chunks = chain.from_iterable(column.filters for column in columns)
+    filters = [chunk.stored for chunk in chunks if chunk.stored is not None]
+    gap_bytes = sum(end - start for start, end in gaps_between(file, filters))
+    if not are_many(gap_bytes, size):
         return FileFacts(file.name, size)
     return FileFacts(file.name, size, tuple(_find_unreferenced(file, filters)))
 
@@ -60,16 +64,11 @@ def _find_unknown(file: ParquetFile, columns: Sequence[ColumnFacts]) -> str | No
         return "the metadata of a column is encrypted, so its pages and filters cannot be located"
     for column in columns:
         for chunk in column.chunks:
+            place = f"column {column.name}, row group {chunk.row_group}"
             if not _is_extent_known(chunk):
-                return (
-                    f"the length of the filter of column {column.name}, row group "
-                    f"{chunk.row_group}, is unknown"
-                )
+                return f"the length of the filter of {place}, is unknown"
             if chunk.chunk_bytes <= 0 and chunk.meta.values != 0:
-                return (
-                    f"the length of the pages of column {column.name}, row group "
-                    f"{chunk.row_group}, is unknown"
-                )
+                return f"the length of the pages of {place}, is unknown"
     return None
 
 
@@ -79,11 +78,8 @@ def _is_extent_known(chunk: ChunkFacts) -> bool:
     if chunk.place is None:
         return True
     if chunk.stored is None:
-        return (
-            chunk.encryption is not None
-            and chunk.module_defect is None
-            and chunk.place.length is not None
-        )
+        is_intact = chunk.encryption is not None and chunk.module_defect is None
+        return is_intact and chunk.place.length is not None
     return chunk.stored.header.unsupported_reason is None
 
 

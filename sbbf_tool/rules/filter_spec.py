@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from sbbf_tool.arguments import as_iterable, as_names
@@ -71,15 +72,13 @@ class FilterSpec(Frozen):
 
     def ensure_valid(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
-        object.__setattr__(
-            self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths))
-        )
+        paths = tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths))
+        object.__setattr__(self, "paths", paths)
         if not self.columns:
             raise UsageError("no column was given")
-        if self.judge not in get_args(Judge):
-            raise UsageError(
-                f"judge must be one of {', '.join(get_args(Judge))}, not {self.judge!r}"
-            )
+        judges = get_args(Judge)
+        if self.judge not in judges:
+            raise UsageError(f"judge must be one of {', '.join(judges)}, not {self.judge!r}")
         if any("\0" in path for path in self.paths):
             raise UsageError("a path cannot have the character U+0000")
         if self.share_of_data is not None and not 0 < self.share_of_data <= 1:
@@ -88,10 +87,11 @@ class FilterSpec(Frozen):
             )
         if self.paths and not self.folder:
             object.__setattr__(self, "folder", os.getcwd())
-        for most in (
-            self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,)
-        ):
-            self._size(most, sizing.MAX_BYTES)
+        if isinstance(self.max_bytes, Mapping):
+            for most in self.max_bytes.values():
+                self._size(most, sizing.MAX_BYTES)
+        else:
+            self._size(self.max_bytes, sizing.MAX_BYTES)
         if self.where is not None:
             _predicate(self.where)
 
@@ -103,20 +103,19 @@ class FilterSpec(Frozen):
             return False
         if self.where is None:
             return True
+        predicate = _predicate(self.where)
         if isinstance(file, TableFile):
-            return _predicate(self.where).accepts_values(
-                file.partition, file.unknown, file.partition_types
-            )
-        return _predicate(self.where).accepts(path)
+            return predicate.accepts_values(file.partition, file.unknown, file.partition_types)
+        return predicate.accepts(path)
 
     def of_table(self, name: str) -> FilterSpec | None:
         """Return the spec for all files of the table with this name; None if it does not name the
         table."""
         names = {path.rstrip("/") for path in self.paths}
-        is_same = name.rstrip("/") in names or (
-            not is_table_name(name) and matches_any(self.paths, self.folder, name)
-        )
-        return replace(self, paths=()) if is_same or not self.paths else None
+        is_named = not names or name.rstrip("/") in names
+        if is_named or (not is_table_name(name) and matches_any(self.paths, self.folder, name)):
+            return replace(self, paths=())
+        return None
 
     def size_for(self, file: ParquetFile, key: ChunkKey) -> Sizing:
         """Return the size of the filter of a column chunk of this file. Raises UsageError for an
@@ -126,7 +125,8 @@ class FilterSpec(Frozen):
             by_column = {}
             for name, size in most.items():
                 with suppress(NoColumnError):
-                    by_column[find_column(file.footer.columns, name).index] = size
+                    column = find_column(file.footer.columns, name)
+                    by_column[column.index] = size
             most = by_column.get(key[1])
         return self._size(most, file.footer.chunk_meta(*key).bytes)
 
@@ -139,10 +139,10 @@ class FilterSpec(Frozen):
 
 def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
-    absolute = name if is_url(name) or is_table_name(name) else os.path.abspath(name)
-    return tuple(
-        own for declaration in declarations if (own := declaration.of_table(absolute)) is not None
-    )
+    if not is_url(name) and not is_table_name(name):
+        name = os.path.abspath(name)
+    specs = (declaration.of_table(name) for declaration in declarations)
+    return tuple(spec for spec in specs if spec is not None)
 
 
 class RequestedFilters(NamedTuple):
@@ -167,34 +167,29 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
     required: set[int] = set()
     names: dict[str, None] = {}
     for spec in specs:
+        # A required column without one meaning is a finding of `check`.
+        no_error = NoColumnError if spec.judge == "size" else UsageError
         for name in spec.columns:
             names[name] = None
-            # A required column without one meaning is a finding of `check`.
-            with (
-                suppress(NoColumnError if spec.judge == "size" else UsageError),
-                file.locate_errors(),
-            ):
+            with suppress(no_error), file.locate_errors():
                 index = find_column(file.footer.columns, name).index
                 # A filter that must only exist may have to be of a certain size for another spec.
-                chosen[index] = chosen.get(index, spec) if spec.judge == "existence" else spec
+                if index not in chosen or spec.judge != "existence":
+                    chosen[index] = spec
                 if spec.judge != "size":
                     required.add(index)
-    keys = [
-        (row_group, column)
-        for row_group in range(file.footer.num_row_groups)
-        for column in sorted(chosen)
-    ]
     footer = file.footer
-    needy = [
-        key
-        for key in keys
-        if footer.filter_place(*key) is not None or not has_no_value(footer, *key)
-    ]
-    sizes = {key: chosen[key[1]].size_for(file, key) for key in needy}
+    sizes: dict[ChunkKey, Sizing] = {}
+    without_values = 0
+    for key in product(range(footer.num_row_groups), sorted(chosen)):
+        row_group, column = key
+        if footer.filter_place(*key) is None and has_no_value(footer, row_group, column):
+            without_values += 1
+        else:
+            sizes[key] = chosen[column].size_for(file, key)
     judges = {index: spec.judge for index, spec in chosen.items()}
-    return RequestedFilters(
-        sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy)
-    )
+    named_columns = file.name_columns(names)
+    return RequestedFilters(sizes, named_columns, judges, frozenset(required), without_values)
 
 
 def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
@@ -203,9 +198,9 @@ def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
     A footer with rows but no entry, not even nulls, contradicts itself, and shows nothing.
     """
     meta = footer.chunk_meta(row_group, column)
-    is_null = meta.has_only_nulls or (
-        footer.columns[column].is_null_typed and not meta.non_null_values
-    )
+    is_null = meta.has_only_nulls
+    if footer.columns[column].is_null_typed and not meta.non_null_values:
+        is_null = True
     return is_null and (bool(meta.values) or not footer.num_rows(row_group))
 
 
@@ -224,11 +219,9 @@ class _Key(NamedTuple):
 
 def _parse_names(value: object) -> tuple[str, ...] | None:
     names = [value] if isinstance(value, str) else value
-    if (
-        not isinstance(names, list)
-        or not names
-        or not all(isinstance(name, str) and name for name in names)
-    ):
+    if not isinstance(names, list) or not names:
+        return None
+    if not all(isinstance(name, str) and name for name in names):
         return None
     return tuple(names)
 
@@ -236,22 +229,39 @@ def _parse_names(value: object) -> tuple[str, ...] | None:
 def _parse_number(value: object) -> float | None:
     if isinstance(value, str):
         return parse_ratio(value)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None
 
 
 def _parse_count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _parse_bytes(value: object) -> int | None:
-    return parse_size(value) if isinstance(value, str) else _parse_count(value)
+    if isinstance(value, str):
+        return parse_size(value)
+    return _parse_count(value)
 
 
 def _parse_sizes(value: object) -> int | dict[str, int] | None:
     if not isinstance(value, dict):
         return _parse_bytes(value)
-    sizes = {name: size for name, text in value.items() if (size := _parse_bytes(text)) is not None}
-    return sizes if sizes.keys() == value.keys() else None
+    sizes = {}
+    for name, text in value.items():
+        size = _parse_bytes(text)
+        if size is None:
+            return None
+        sizes[name] = size
+    return sizes
+
+
+def _parse_text(value: object) -> str | None:
+    if isinstance(value, str) and value:
+        return value
+    return None
 
 
 _KEYS = {
@@ -263,9 +273,7 @@ _KEYS = {
         "an integer, a size such as 1MiB, or a table of them by column", _parse_sizes
     ),
     "share-of-data": _Key("a number", _parse_number),
-    "where": _Key(
-        "a predicate in a string", lambda value: value if isinstance(value, str) and value else None
-    ),
+    "where": _Key("a predicate in a string", _parse_text),
 }
 _REQUIRED = ("paths", "columns")
 
@@ -288,9 +296,8 @@ def parse_specs(
             if not is_named:
                 _ensure_below(spec.paths, folder)
         except UsageError as error:
-            raise UsageError(
-                error.message, file=path, place=f"{place} {number}", hint=error.hint
-            ) from None
+            table_place = f"{place} {number}"
+            raise UsageError(error.message, file=path, place=table_place, hint=error.hint) from None
         specs.append(spec)
     return tuple(specs)
 
@@ -304,20 +311,17 @@ def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
             raise UsageError(f"key {key!r} is missing")
     values: dict[str, Any] = {}
     for key, value in table.items():
-        values[key.replace("-", "_")] = parsed = _KEYS[key].parse(value)
+        parsed = _KEYS[key].parse(value)
         if parsed is None:
             raise UsageError(f"{key} must be {_KEYS[key].description}, not {value!r}")
+        values[key.replace("-", "_")] = parsed
     return FilterSpec(**values, folder=folder)
 
 
 def _ensure_below(globs: Iterable[str], folder: str) -> None:
     for glob in globs:
-        if (
-            is_url(glob)
-            or is_table_name(glob)
-            or ".." in glob.split("/")
-            or not _is_below(literal_base(glob, folder), folder)
-        ):
+        is_elsewhere = is_url(glob) or is_table_name(glob) or ".." in glob.split("/")
+        if is_elsewhere or not _is_below(literal_base(glob, folder), folder):
             reason = (
                 f"paths must lie below {folder}, not {glob!r}, because the "
                 "configuration file was found, not named"
@@ -327,8 +331,10 @@ def _ensure_below(globs: Iterable[str], folder: str) -> None:
 
 def _is_below(path: str, folder: str) -> bool:
     """Return whether a path is below a folder, as it is written and where its links lead."""
-    pairs = ((path, folder), (os.path.realpath(path), os.path.realpath(folder)))
-    return all(os.path.commonpath(pair) == pair[1] for pair in pairs)
+    if os.path.commonpath((path, folder)) != folder:
+        return False
+    real_folder = os.path.realpath(folder)
+    return os.path.commonpath((os.path.realpath(path), real_folder)) == real_folder
 
 
 def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
@@ -344,9 +350,9 @@ def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"not TOML: {error}", file=name) from None
-    keys = (
-        ("tool", "sbbf", "filters") if os.path.basename(name) == "pyproject.toml" else ("filters",)
-    )
+    keys: tuple[str, ...] = ("filters",)
+    if os.path.basename(name) == "pyproject.toml":
+        keys = ("tool", "sbbf", "filters")
     tables: Any = document
     for key in keys:
         tables = tables.get(key) if isinstance(tables, Mapping) else None

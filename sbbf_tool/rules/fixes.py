@@ -32,24 +32,18 @@ def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix
     """
     if _gets_no_filter(column):
         return remove(column, limits)
-    files, columns, fpp, max_bytes = (
-        (column.changeable_name,),
-        (column.name,),
-        target_fpp(column, limits),
-        _most_bytes(column, limits),
-    )
-    if max_bytes is not None and not (
-        max_bytes
-        and all(_fits(chunk, max_bytes, worst_fpp(column, limits)) for chunk in column.filters)
-    ):
-        return None
-    fpp_if_unusual = None if fpp == DEFAULT_FPP else fpp
+    fpp = target_fpp(column, limits)
+    max_bytes = _most_bytes(column, limits)
+    if max_bytes is not None:
+        highest = worst_fpp(column, limits)
+        if not max_bytes or not all(_fits(chunk, max_bytes, highest) for chunk in column.filters):
+            return None
     return Fix(
         "add_filters",
-        files,
-        columns,
+        (column.changeable_name,),
+        (column.name,),
         rebuild=rebuild,
-        fpp=fpp_if_unusual,
+        fpp=None if fpp == DEFAULT_FPP else fpp,
         max_bytes=max_bytes,
         keys=column.keys_path,
     )
@@ -62,22 +56,18 @@ complete = partial(add, rebuild=None)
 def target_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the false-positive rate of a new filter: the usual one, unless a limit or a
     declaration demands less."""
-    return min(
-        DEFAULT_FPP,
-        limits.max_fpp or 1,
-        *(chunk.target.fpp for chunk in column.chunks if chunk.target is not None),
-    )
+    declared = (chunk.target.fpp for chunk in column.chunks if chunk.target is not None)
+    return min(DEFAULT_FPP, limits.max_fpp or 1, *declared)
 
 
 def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the highest false-positive rate that a smaller filter may have: that of limits,
     declarations, and filters worth writing."""
-    declared = (
-        FPP_TOLERANCE * chunk.target.fpp
-        for chunk in column.chunks
-        if chunk.target is not None and column.judge != "existence"
-    )
-    return min(sizing.SATURATED_FPP, limits.max_fpp or 1, *declared)
+    highest = min(sizing.SATURATED_FPP, limits.max_fpp or 1)
+    if column.judge == "existence":
+        return highest
+    declared = (chunk.target.fpp for chunk in column.chunks if chunk.target is not None)
+    return min([highest, *(FPP_TOLERANCE * fpp for fpp in declared)])
 
 
 def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
@@ -85,24 +75,23 @@ def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
     without one, None without a limit."""
     if limits.max_bytes_share is None:
         return None
-    share = (
-        limits.max_bytes_share
-        * sum(chunk.chunk_bytes for chunk in column.chunks)
-        / len(column.chunks)
-    )
-    most = min(sizing.MAX_BYTES, 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1)
-    return most if most >= sizing.MIN_BYTES else 0
+    data_bytes = sum(chunk.chunk_bytes for chunk in column.chunks)
+    share = limits.max_bytes_share * data_bytes / len(column.chunks)
+    bitset_bytes = max(0, int(share) - _LONGEST_HEADER)
+    power_of_two = 1 << bitset_bytes.bit_length() >> 1
+    if power_of_two < sizing.MIN_BYTES:
+        return 0
+    return min(sizing.MAX_BYTES, power_of_two)
 
 
 def _fits(chunk: ChunkFacts, num_bytes: int, fpp: float) -> bool:
     """Return whether a new filter of this size has at most this FPP, whichever bits its values
     set."""
-    ndv = chunk.bits.ndv if chunk.bits is not None and not chunk.bits.identical_blocks else None
-    return (
-        FPP_TOLERANCE
-        * sizing.fpp_of(chunk.meta.most_values if ndv is None else max(1.0, ndv), num_bytes)
-        <= fpp
-    )
+    ndv: float = chunk.meta.most_values
+    bits = chunk.bits
+    if bits is not None and bits.ndv is not None and not bits.identical_blocks:
+        ndv = max(1.0, bits.ndv)
+    return FPP_TOLERANCE * sizing.fpp_of(ndv, num_bytes) <= fpp
 
 
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -115,11 +104,14 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     if len(sizes) != 1:
         return None
     (size,) = sizes
+    rebuild = None
+    if column.filters and column.judge != "existence":
+        rebuild = "weak"
     return Fix(
         "add_filters",
         (column.changeable_name,),
         (column.name,),
-        rebuild="weak" if column.filters and column.judge != "existence" else None,
+        rebuild=rebuild,
         fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
         ndv=size.ndv,
         max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,
@@ -153,10 +145,10 @@ def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
 def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of
     drafts are rebuilt in that size."""
-    if any(
-        chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters
-    ):  # no command resizes a draft
-        return rebuild(column, limits)
+    for chunk in column.filters:
+        # No command resizes a draft.
+        if chunk.stored is not None and chunk.stored.header.readings:
+            return rebuild(column, limits)
     return Fix(
         "resize_filters",
         (column.changeable_name,),
@@ -174,16 +166,17 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks filters to the largest size within their share of the data, or
     removes them if that size is too small; None if a filter would miss another limit.
     """
-    if not (most := _most_bytes(column, limits)):
+    most = _most_bytes(column, limits)
+    if not most:
         return remove(column, limits)
-    rates = [_folded_fpp(chunk, most) for chunk in column.filters]
-    if None in rates:
-        return add(column, limits)
-    return (
-        _resize(column, most)
-        if all(rate is not None and rate <= worst_fpp(column, limits) for rate in rates)
-        else None
-    )
+    highest = worst_fpp(column, limits)
+    is_too_high = False
+    for chunk in column.filters:
+        rate = _folded_fpp(chunk, most)
+        if rate is None:
+            return add(column, limits)
+        is_too_high |= rate > highest
+    return None if is_too_high else _resize(column, most)
 
 
 def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
@@ -192,7 +185,10 @@ def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
     if chunk.bits is None or chunk.stored is None or chunk.stored.header.readings:
         return None
     folds = chunk.bits.folds
-    return folds[0][1] if folds[0][0] < most else dict(folds).get(most)
+    num_bytes, fpp = folds[0]
+    if num_bytes < most:
+        return fpp
+    return dict(folds).get(most)
 
 
 def _resize(column: ColumnFacts, num_bytes: int) -> Fix:

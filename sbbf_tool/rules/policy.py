@@ -16,82 +16,80 @@ from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED, TOO_L
 
 GROUP = "policy"
 _error = partial(Rule, group=GROUP, severity=ERROR)
-MISSING_FILTER, DEVIATING_FILTER = "missing-filter", "deviating-filter"
+MISSING_FILTER = "missing-filter"
+DEVIATING_FILTER = "deviating-filter"
 
 
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    if column.is_required:
-        for chunk in column.chunks:
-            if chunk.place is None and not has_no_value(
-                column.footer, chunk.row_group, column.column.index
-            ):
-                yield Evidence(chunk.row_group, _why_missing(chunk))
+    if not column.is_required:
+        return
+    index = column.column.index
+    for chunk in column.chunks:
+        if chunk.place is None and not has_no_value(column.footer, chunk.row_group, index):
+            yield Evidence(chunk.row_group, _why_missing(chunk))
 
 
 def _why_missing(chunk: ChunkFacts) -> str:
     if chunk.meta.is_locked:
         return "its metadata is encrypted, and the key was not given"
-    why = (
-        "; all its pages are dictionary-encoded, for which parquet-java writes none"
-        if chunk.meta.is_dictionary_encoded
-        else ""
-    )
-    return f"it has no filter{why}"
+    fact = "it has no filter"
+    if chunk.meta.is_dictionary_encoded:
+        fact += "; all its pages are dictionary-encoded, for which parquet-java writes none"
+    return fact
 
 
 def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave
     no room for a useful filter."""
-    # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a larger
-    # filter satisfies.
-    accepted = {SATISFIED, NOT_MEASURED} | (
-        {MISSING, TOO_LARGE} if column.judge == "fpp" else set()
-    )
-    for chunk in column.chunks if column.judge != "existence" else ():
+    if column.judge == "existence":
+        return
+    accepted = {SATISFIED, NOT_MEASURED}
+    if column.judge == "fpp":
+        # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a
+        # larger filter satisfies.
+        accepted |= {MISSING, TOO_LARGE}
+    for chunk in column.chunks:
         judgment = chunk.judgment
-        if (
-            judgment is None
-            or judgment.outcome in accepted
-            or (judgment.outcome == MISSING and judgment.is_limited)
-        ):
+        if judgment is None or judgment.outcome in accepted:
             continue
-        yield Evidence(
-            chunk.row_group,
-            f"{judgment.outcome}: {judgment.fact}" if judgment.fact else _why_missing(chunk),
-        )
+        if judgment.outcome == MISSING and judgment.is_limited:
+            continue
+        fact = _why_missing(chunk)
+        if judgment.fact:
+            fact = f"{judgment.outcome}: {judgment.fact}"
+        yield Evidence(chunk.row_group, fact)
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    if limits.max_fpp is None:
+        return
+    limit = f"the limit is {limits.max_fpp * 100:g} %"
     for chunk in column.filters:
-        if (
-            chunk.bits is not None
-            and limits.max_fpp is not None
-            and chunk.bits.fpp > limits.max_fpp
-        ):
-            conflict = _conflict(column, limits, fixes.add)
+        if chunk.bits is not None and chunk.bits.fpp > limits.max_fpp:
             rate = format_percent(chunk.bits.fpp)
-            yield Evidence(
-                chunk.row_group,
-                f"estimated fpp {rate}; the limit is {limits.max_fpp * 100:g} %{conflict}",
-            )
+            conflict = _conflict(column, limits, fixes.add)
+            yield Evidence(chunk.row_group, f"estimated fpp {rate}; {limit}{conflict}")
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    if limits.max_bytes_share is None:
+        return
     filters = sum(chunk.stored.length for chunk in column.filters if chunk.stored is not None)
     data = sum(chunk.chunk_bytes for chunk in column.chunks)
-    if limits.max_bytes_share is not None and filters > limits.max_bytes_share * data:
-        share = f" ({format_percent(filters / data)})" if data else ""
-        conflict = _conflict(column, limits, fixes.shrink_to_share)
-        yield Evidence(
-            None, f"{filters:,} bytes of filters for {data:,} bytes of data{share}{conflict}"
-        )
+    if filters <= limits.max_bytes_share * data:
+        return
+    share = f" ({format_percent(filters / data)})" if data else ""
+    conflict = _conflict(column, limits, fixes.shrink_to_share)
+    fact = f"{filters:,} bytes of filters for {data:,} bytes of data{share}{conflict}"
+    yield Evidence(None, fact)
 
 
 def _conflict(column: ColumnFacts, limits: Limits, make_fix: MakeFix) -> str:
     """Return that no filter meets the limits on FPP and size, if that is why there is no fix."""
     if limits.max_bytes_share is None or make_fix(column, limits) is not None:
         return ""
-    share, fpp = limits.max_bytes_share * 100, fixes.worst_fpp(column, limits) * 100
+    share = limits.max_bytes_share * 100
+    fpp = fixes.worst_fpp(column, limits) * 100
     return (
         f"; no filter has both at most {share:g} % of the bytes of the data and an fpp of "
         f"at most {fpp:g} %"
@@ -99,26 +97,24 @@ def _conflict(column: ColumnFacts, limits: Limits, make_fix: MakeFix) -> str:
 
 
 def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    if limits.min_ndv is None:
+        return
+    limit = f"the limit is {limits.min_ndv:,}"
     for chunk in column.filters:
-        ndv = chunk.bits.ndv if chunk.bits is not None else None
-        if ndv is not None and limits.min_ndv is not None and ndv < limits.min_ndv:
-            yield Evidence(
-                chunk.row_group,
-                f"about {max(0.0, ndv):,.0f} distinct values; the limit is {limits.min_ndv:,}",
-            )
+        if chunk.bits is None or chunk.bits.ndv is None:
+            continue
+        ndv = max(0.0, chunk.bits.ndv)
+        if ndv < limits.min_ndv:
+            yield Evidence(chunk.row_group, f"about {ndv:,.0f} distinct values; {limit}")
 
 
 def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    if limits.min_chunk_bytes is None:
+        return
+    limit = f"the limit is {limits.min_chunk_bytes:,}"
     for chunk in column.filters:
-        if (
-            limits.min_chunk_bytes is not None
-            and not chunk.meta.is_locked
-            and chunk.chunk_bytes < limits.min_chunk_bytes
-        ):
-            yield Evidence(
-                chunk.row_group,
-                f"{chunk.chunk_bytes:,} bytes of data; the limit is {limits.min_chunk_bytes:,}",
-            )
+        if not chunk.meta.is_locked and chunk.chunk_bytes < limits.min_chunk_bytes:
+            yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data; {limit}")
 
 
 RULES = (
@@ -126,16 +122,16 @@ RULES = (
         name=MISSING_FILTER,
         reads=Reads.FOOTER,
         message="The policy requires a filter for this column, but there is none.",
-        why="The rule runs only for the columns that `require` names, or, with `declared`, "
-        "the properties of a table.",
+        why="The rule runs only for the columns that `require` names, or, with `declared`, the "
+        "properties of a table.",
         look=_missing_filter,
         fix=fixes.ensure,
         limit="required",
     ),
     _error(
         name=DEVIATING_FILTER,
-        message="The filter is not as the policy declares it: it is missing, weaker, too "
-        "large or broken.",
+        message="The filter is not as the policy declares it: it is missing, weaker, too large or "
+        "broken.",
         why="The rule runs only if the configuration file has `[[filters]]`, or the policy "
         "`filters`, and for the files that these name.",
         look=_deviating_filter,

@@ -40,11 +40,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engines", as_engines(self.engines))
-        object.__setattr__(
-            self,
-            "filters",
-            (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters),
-        )
+        specs = (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters)
+        object.__setattr__(self, "filters", specs)
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -55,11 +52,11 @@ class Limits:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter in every row group."""
-        return tuple(
-            dict.fromkeys(
-                name for spec in self.filters if spec.judge != "size" for name in spec.columns
-            )
-        )
+        names: dict[str, None] = {}
+        for spec in self.filters:
+            if spec.judge != "size":
+                names.update(dict.fromkeys(spec.columns))
+        return tuple(names)
 
     @property
     def judged(self) -> tuple[FilterSpec, ...]:
@@ -120,17 +117,20 @@ class Rule(AnyRule):
     build filters; None if it does nothing."""
 
     def severity_in(self, limits: Limits) -> str:
-        return (
-            ERROR
-            if self.error_with is not None and getattr(limits, self.error_with)
-            else self.severity
-        )
+        if self.error_with is not None and getattr(limits, self.error_with):
+            return ERROR
+        return self.severity
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""
-        evidence = tuple(self.look(column, limits)) if self.look is not None else ()
+        if self.look is None:
+            return None
+        evidence = tuple(self.look(column, limits))
         if not evidence:
             return None
+        fix = None
+        if self.fix is not None and column.can_be_changed:
+            fix = self.fix(column, limits)
         return Finding(
             rule=self.name,
             severity=self.severity_in(limits),
@@ -138,16 +138,15 @@ class Rule(AnyRule):
             column=column.name,
             message=self.message,
             evidence=evidence,
-            fix=self.fix(column, limits) if self.fix and column.can_be_changed else None,
+            fix=fix,
         )
 
     def find_in_file(self, file: FileFacts | None) -> Finding | None:
         """Return the rule's finding for a whole file, which has no fix; None without evidence."""
-        if (
-            file is None
-            or self.look_at_file is None
-            or not (evidence := tuple(self.look_at_file(file)))
-        ):
+        if file is None or self.look_at_file is None:
+            return None
+        evidence = tuple(self.look_at_file(file))
+        if not evidence:
             return None
         return Finding(self.name, self.severity, file.name, None, self.message, evidence)
 
@@ -156,11 +155,12 @@ def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
     """Build the `look` function of a rule that examines each filter by itself."""
 
     def look(column: ColumnFacts, limits: Limits) -> list[Evidence]:
-        return [
-            Evidence(chunk.row_group, fact)
-            for chunk in column.filters
-            if (fact := examine(chunk)) is not None
-        ]
+        evidence = []
+        for chunk in column.filters:
+            fact = examine(chunk)
+            if fact is not None:
+                evidence.append(Evidence(chunk.row_group, fact))
+        return evidence
 
     return look
 
@@ -173,26 +173,31 @@ def find_all(
 ) -> tuple[Finding, ...]:
     """Return the findings of the rules, worst severity first, then by rule and by column; those
     about the whole file if `file` is given."""
-    findings = [
-        finding
-        for rule in rules
-        for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file))
-        if finding
-    ]
-    # What removes the filters of a column undoes its other fixes, and resolves their findings.
+    findings: list[Finding] = []
+    for rule in rules:
+        results = [rule.find(column, limits) for column in columns]
+        results.append(rule.find_in_file(file))
+        findings += filter(None, results)
+    removals = _list_removals(findings)
+    for at, finding in enumerate(findings):
+        removal = removals.get(finding.column)
+        if finding.fix is not None and removal is not None:
+            findings[at] = replace(finding, fix=removal)
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _list_removals(findings: Iterable[Finding]) -> dict[str | None, Fix]:
+    """Return by column the fix that removes its filters, and their bytes if a finding demands it:
+    that undoes the other fixes of the column, and resolves their findings."""
     removals: dict[str | None, Fix] = {}
     for finding in findings:
-        if finding.fix is not None and finding.fix.verb == "remove_filters":
-            removals[finding.column] = max(
-                finding.fix, removals.get(finding.column, finding.fix), key=lambda fix: fix.compact
-            )
-    findings = [
-        finding
-        if finding.fix is None
-        else replace(finding, fix=removals.get(finding.column, finding.fix))
-        for finding in findings
-    ]
-    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        fix = finding.fix
+        if fix is None or fix.verb != "remove_filters":
+            continue
+        present = removals.get(finding.column)
+        if present is None or fix.compact or not present.compact:
+            removals[finding.column] = fix
+    return removals
 
 
 def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:

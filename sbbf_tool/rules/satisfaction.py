@@ -16,14 +16,12 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.numbers import format_percent
 
-SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED = (
-    "satisfied",
-    "missing",
-    "weaker",
-    "too large",
-    "broken",
-    "not measured",
-)
+SATISFIED = "satisfied"
+MISSING = "missing"
+WEAKER = "weaker"
+TOO_LARGE = "too large"
+BROKEN = "broken"
+NOT_MEASURED = "not measured"
 
 FPP_TOLERANCE = 1.25
 """Greatest measured FPP of a filter that satisfies a request, as a multiple of the target."""
@@ -59,10 +57,7 @@ def judge_filter(
     each inserted in `forms` forms."""
     if not bloom.bits_set and values:
         return Judgment(BROKEN, f"no bit is set, but the chunk has {values:,} values")
-    size, rate = (
-        bloom.num_bytes,
-        f"fpp {format_percent(bloom.fpp)} for a target of {target.fpp * 100:g} %",
-    )
+    size = bloom.num_bytes
     stated_bytes = target.bytes_for(0, forms) if target.is_stated else None
     if size == stated_bytes:
         return Judgment(SATISFIED, is_limited=_is_weak(bloom, target))
@@ -70,21 +65,18 @@ def judge_filter(
     if size > most:
         return Judgment(TOO_LARGE, f"{size:,} bytes; the limit is {most:,}")
     if _is_weak(bloom, target):
+        rate = f"fpp {format_percent(bloom.fpp)} for a target of {target.fpp * 100:g} %"
         enough = target.largest if stated_bytes is None else stated_bytes
-        return (
-            Judgment(SATISFIED, rate, is_limited=True) if size >= enough else Judgment(WEAKER, rate)
-        )
-    sufficient_bytes = (
-        sizing.bytes_for(max(1.0, bloom.estimated_ndv), target.fpp)
-        if stated_bytes is None
-        else stated_bytes
-    )
+        if size >= enough:
+            return Judgment(SATISFIED, rate, is_limited=True)
+        return Judgment(WEAKER, rate)
+    ndv = bloom.estimated_ndv
+    sufficient_bytes = stated_bytes
+    if sufficient_bytes is None:
+        sufficient_bytes = sizing.bytes_for(max(1.0, ndv), target.fpp)
     if size > SIZE_TOLERANCE * sufficient_bytes and _can_shrink(bloom, target):
-        return Judgment(
-            TOO_LARGE,
-            f"{size:,} bytes for about {bloom.estimated_ndv:,.0f} values; {sufficient_bytes:,} "
-            "suffice",
-        )
+        fact = f"{size:,} bytes for about {ndv:,.0f} values; {sufficient_bytes:,} suffice"
+        return Judgment(TOO_LARGE, fact)
     return Judgment(SATISFIED)
 
 

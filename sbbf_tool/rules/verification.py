@@ -36,13 +36,13 @@ def report_of(
     """
     columns = file.find_columns(names, strict=strict)
     facts = gather(file, columns, Reads.DATA, verify_filter, jobs=jobs, progress=progress)
-    verifications = [
-        chunk.verification
-        if chunk.verification is not None and not chunk.is_uninterpreted
-        else _unverified(column, chunk)
-        for column in facts
-        for chunk in column.filters
-    ]
+    verifications = []
+    for column in facts:
+        for chunk in column.filters:
+            if chunk.verification is None or chunk.is_uninterpreted:
+                verifications.append(_unverified(column, chunk))
+            else:
+                verifications.append(chunk.verification)
     return VerifyReport(
         file=file.name,
         created_by=file.footer.metadata.created_by,
@@ -56,10 +56,11 @@ def report_of(
 
 def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
     assert chunk.place is not None
-    stored, tried = chunk.stored, chunk.verification
-    problem = (
-        (tried and tried.problem) or chunk.unreadable or chunk.encryption or chunk.module_defect
-    )
+    stored = chunk.stored
+    tried = chunk.verification
+    problem = chunk.unreadable or chunk.encryption or chunk.module_defect
+    if tried is not None and tried.problem:
+        problem = tried.problem
     if problem is None and stored is not None and stored.header.unsupported_reason is not None:
         problem = f"its bits cannot be interpreted: {stored.header.unsupported_reason}"
     return FilterVerification(
@@ -67,10 +68,10 @@ def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
         column=column.name,
         type=column.column.type_name,
         offset=chunk.place.offset,
-        header_bytes=stored.header_bytes if stored is not None else None,
-        bitset_bytes=stored.header.num_bytes if stored is not None else None,
+        header_bytes=None if stored is None else stored.header_bytes,
+        bitset_bytes=None if stored is None else stored.header.num_bytes,
         stated_length=chunk.place.length,
-        cause=tried.cause if tried is not None else None,
-        explanation=tried.explanation if tried is not None else None,
+        cause=None if tried is None else tried.cause,
+        explanation=None if tried is None else tried.explanation,
         problem=problem,
     )
