@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,12 +100,14 @@ def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
         }
 
 
-def test_files_that_nothing_names_are_removed_when_they_are_old(tmp_path):
+def test_files_that_nothing_names_are_removed(tmp_path):
+    """Those of a killed command, and nothing else of the folder."""
     folder = lay_out(tmp_path / "it", "update")
-    young, old = (folder / INDEX / f"_segment-{name}.units.parquet" for name in ("young", "old"))
-    for path in (young, old):
+    left = folder / INDEX / f"_segment-{'a' * 16}.units.parquet"
+    foreign = folder / INDEX / "_segment-mine.units.parquet"
+    for path in (left, foreign):
         path.write_bytes(b"")
-    os.utime(old, (time.time() - 7200,) * 2)
     _index(folder, INDEX)
-    assert (young.exists(), old.exists()) == (True, False)
+    assert (left.exists(), foreign.exists()) == (False, True)
+    foreign.unlink()
     assert_sound(folder)

@@ -171,11 +171,11 @@ class CommitLines:
         if not run.commits:
             what = "no file" if run.sets_properties_alone else "nothing"
             page.say(f"{name}{what} was committed")
-        for name, text in run.changed_properties.items():
+        for key, text in run.changed_properties.items():
             if text is None:
-                page.say(f"removed property {name} of the table")
+                page.say(f"removed property {key} of the table")
             else:
-                page.say(f"set property {name} = {text} of the table")
+                page.say(f"set property {key} = {text} of the table")
         for line in _lines_of(run):
             page.say(f"{name}{line}")
         if not run.old_bytes:
