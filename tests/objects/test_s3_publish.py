@@ -141,6 +141,52 @@ def test_an_abort_that_fails_is_in_the_hint(bucket):
     assert bucket.proxy.count("AbortMultipartUpload") == 3
 
 
+@each(
+    "key, is_left",
+    [("large.parquet", True), (f"t/sbbf-{'0' * 16}-{'1' * 8}-part.parquet", False)],
+)
+def test_an_upload_whose_answer_was_lost_is_named_or_aborted(key, is_left, moto_bucket, tmp_path):
+    lost: list[object] = []
+
+    def lose(exchange):
+        if exchange.operation == "CreateMultipartUpload" and not lost:
+            lost.append(exchange)
+            return "lose answer"
+        return None
+
+    (tmp_path / "a.parquet").write_bytes(large())
+    moto_bucket.proxy.fault = lose
+    report = sbbf_tool.add_filters(tmp_path / "a.parquet", ["id"], output=moto_bucket.url(key))
+    (tmp_path / "a.parquet").unlink()
+    assert lost
+    answer = moto_bucket.client.list_multipart_uploads(Bucket=moto_bucket.name)
+    ids = [upload["UploadId"] for upload in answer.get("Uploads", ())]
+    assert len(ids) == is_left
+    for upload_id in ids:
+        (warning,) = report.warnings
+        assert "an unfinished upload of the object remains: remove it with aws s3api" in warning
+        assert upload_id in warning
+        moto_bucket.client.abort_multipart_upload(
+            Bucket=moto_bucket.name, Key=key, UploadId=upload_id
+        )
+
+
+def test_an_upload_that_may_be_complete_is_named_and_not_aborted(moto_bucket):
+    url, lost = moto_bucket.put("large.parquet", large()), []
+
+    def lose(exchange):
+        if exchange.operation == "CompleteMultipartUpload":
+            lost.append(exchange)
+            return "cut"
+        return 500 if lost and exchange.operation == "HeadObject" else None
+
+    moto_bucket.proxy.fault = lose
+    with pytest.raises(UncertainWriteError, match="unknown whether") as caught:
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert "abort-multipart-upload --upload-id" in caught.value.hint
+    assert moto_bucket.proxy.count("AbortMultipartUpload") == 0
+
+
 def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     url = bucket.put("large.parquet", large())
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")

@@ -12,6 +12,7 @@ cannot be completed is aborted; readers never see a partial object.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,14 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, WriteError
+from sbbf_tool.errors import (
+    MissingError,
+    RefusedError,
+    SbbfError,
+    UncertainWriteError,
+    UnreadableError,
+    WriteError,
+)
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
@@ -55,6 +63,9 @@ _UNFINISHED = (
     "earlier unfinished uploads of the object remain: remove them with aws s3api "
     "abort-multipart-upload, or a lifecycle rule"
 )
+_ABORT_HINT = "remove it with aws s3api abort-multipart-upload"
+_NAME_OF_COPY = re.compile(r"sbbf-[0-9a-f]{16}-[0-9a-f]{8}-")
+"""Beginning of the names that only one run has."""
 _UNCONDITIONAL = (
     "this store has no conditional writes: a concurrent write to the object may "
     "have been overwritten"
@@ -111,6 +122,8 @@ class S3Store(S3Bucket):
 class _S3Upload(Upload):
     store: S3Store
     attributes: dict[str, Any]
+    is_answered = False
+    """Whether the store has answered that the upload is complete."""
 
     @property
     def _place(self) -> dict[str, str]:
@@ -158,27 +171,81 @@ class _S3Upload(Upload):
                         "Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]
                     },
                 }
-                complete = client.complete_multipart_upload
-                self._on_condition(
-                    lambda condition: complete(**place, **stated, **condition),
-                    expected=_tag_of(tags),
-                )
+                self._complete(partial(client.complete_multipart_upload, **place, **stated), tags)
+            except UncertainWriteError as error:
+                # An upload that may be complete is not aborted: some stores would remove its parts.
+                error.hint = f"{error.hint}; if it was not, {_ABORT_HINT} --upload-id {upload_id}"
+                raise
             except BaseException as error:
                 self._abort(upload_id, error)
                 raise
+        if not self.is_answered:
+            self._report_remaining(upload_id)
+
+    def _complete(self, complete: Callable[..., object], tags: list[str]) -> None:
+        def complete_on(condition: dict[str, str]) -> None:
+            complete(**condition)
+            self.is_answered = True
+
+        self._on_condition(complete_on, expected=_tag_of(tags))
+
+    def _report_remaining(self, upload_id: str) -> None:
+        """Add a warning if an upload remains although its object is stored: its answer was lost, or
+        another client stored the same bytes."""
+        with suppress(SbbfError):
+            self._list_parts(upload_id)
+            self.warnings.append(_remains(upload_id))
 
     def _create_upload(self, place: dict[str, str]) -> str:
-        upload_id = self.send(
-            lambda: str(
-                self.store.client.create_multipart_upload(**place, **self.attributes)["UploadId"]
-            )
-        )
+        begin, tries = time.monotonic(), 0
+
+        def create_upload() -> str:
+            nonlocal tries
+            tries += 1
+            client = self.store.client
+            return str(client.create_multipart_upload(**place, **self.attributes)["UploadId"])
+
+        try:
+            upload_id = self.send(create_upload)
+        except SbbfError as error:
+            if tries > 1:
+                error.hint = f"{UNTOUCHED}, but an unfinished upload may remain: {_ABORT_HINT}"
+            raise
+        if tries > 1:
+            self._clear_lost_uploads(upload_id, time.monotonic() - begin)
         try:
             ensure_running()
         except StoppedError:
             self._abort(upload_id)
             raise
         return upload_id
+
+    def _clear_lost_uploads(self, upload_id: str, seconds: float) -> None:
+        """Abort the uploads that were created meanwhile without an answer, if no other client has
+        this key; otherwise add a warning that names them."""
+        uploads: list[dict[str, Any]] = []
+        with suppress(SbbfError):
+            answer = self.store.send(
+                lambda: self.store.client.list_multipart_uploads(
+                    Bucket=self.target.bucket, Prefix=self.target.key
+                )
+            )
+            uploads = [
+                upload
+                for upload in answer.get("Uploads", ())
+                if upload.get("Key") == self.target.key
+            ]
+        # By the clock of the store.
+        times = {upload.get("UploadId"): upload.get("Initiated") for upload in uploads}
+        begin = times.pop(upload_id, None)
+        for other, initiated in times.items():
+            is_earlier = begin and initiated and (begin - initiated).total_seconds() > seconds + 1
+            if other is None or is_earlier:
+                continue
+            if _NAME_OF_COPY.match(self.target.key.rpartition("/")[2]):
+                self._abort(other)
+            else:
+                self.warnings.append(_remains(other))
 
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
@@ -315,8 +382,7 @@ class _S3Upload(Upload):
                 elif isinstance(cause, SbbfError):
                     cause.hint = (
                         f"{UNTOUCHED}, but an unfinished upload remains "
-                        f"({error.message}): remove it with aws s3api "
-                        "abort-multipart-upload"
+                        f"({error.message}): {_ABORT_HINT} --upload-id {upload_id}"
                     )
 
     def _attributes(self) -> dict[str, Any]:
@@ -349,6 +415,13 @@ class _S3Upload(Upload):
             )
             self.warnings.append(lost)
         return carried
+
+
+def _remains(upload_id: str) -> str:
+    return (
+        "an answer of the store was lost, and an unfinished upload of the object remains: "
+        f"{_ABORT_HINT} --upload-id {upload_id}"
+    )
 
 
 def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
