@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage import system_calls
+from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.source import LocalSource, Source
 from sbbf_tool.storage.system_calls import (
@@ -63,10 +64,6 @@ PRIVATE = 0o600
 _BLOCK_BYTES = 1 << 20
 USUAL = 0o666
 """Mode of new files, before the umask applies."""
-_ACCESS_LIST = "system.posix_acl_access"
-_OF_CONTENT = ("security.ima", "security.evm")
-"""Signatures of content and attributes: the kernel refuses to open a file that does not match its
-signature."""
 _NAME = r"(?s)(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX)
 """Name of a temporary file. The first group is the result of `_stem` for the target's name."""
 _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
@@ -420,71 +417,6 @@ def ensure_open_to_changes(target: str) -> None:
 
 def _exists(target: str) -> RefusedError:
     return RefusedError("the target exists", file=target, hint="name another, or remove it first")
-
-
-def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
-    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings
-    about the ones that cannot be kept."""
-    losses = []
-    fresh = os.fstat(fd)
-    # A folder with the setgid bit gives new files its own group instead of the group of the
-    # process.
-    if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
-        try:
-            os.fchown(fd, status.st_uid, status.st_gid)
-        except OSError:
-            losses.append(f"owner {status.st_uid}:{status.st_gid}")
-            with suppress(OSError):
-                # Members of the file's group can keep the group even if they cannot keep the owner.
-                os.fchown(fd, -1, status.st_gid)
-    attributes: list[str] = []
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            attributes = [name for name in os.listxattr(source) if name not in _OF_CONTENT]
-        if _ACCESS_LIST not in attributes:
-            # The new file inherits the folder's default list, which would take effect when the mode
-            # is set.
-            with suppress(OSError):
-                os.removexattr(fd, _ACCESS_LIST)
-    keeps_list = None
-    for attribute in attributes:
-        is_kept = False
-        with suppress(OSError):
-            os.setxattr(fd, attribute, os.getxattr(source, attribute))
-            is_kept = True
-        if not is_kept:
-            losses.append(f"attribute {attribute}")
-        if attribute == _ACCESS_LIST:
-            keeps_list = is_kept
-    fresh = os.fstat(fd)
-    mode = _safe_mode(stat.S_IMODE(status.st_mode), status, fresh, keeps_list)
-    if mode != stat.S_IMODE(status.st_mode):
-        losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
-    if mode != stat.S_IMODE(fresh.st_mode):
-        # A copied access list has already set the mode; setting it again may change lists of other
-        # kinds.
-        os.fchmod(fd, mode)
-    return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
-
-
-def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
-    """Return the mode for a file with the owner and group of `new`, so that no user gets more
-    access than before.
-
-    `keeps_list` is whether the old file's access list is kept, or None if it has none.
-    """
-    if new.st_uid != old.st_uid:
-        mode &= ~stat.S_ISUID
-    if new.st_gid != old.st_gid:
-        # Members of the old group now count as others, who must not get access that the group did
-        # not have.
-        denied_to_group = ~(mode >> 3) & stat.S_IRWXO
-        mode &= ~(stat.S_ISGID | stat.S_IRWXG | denied_to_group)
-    if keeps_list is False or (keeps_list and new.st_gid != old.st_gid):
-        # The group bits are the mask of the list, not the group's permissions: without the list,
-        # only the owner's bits are certain.
-        mode &= ~(stat.S_IRWXG | stat.S_IRWXO)
-    return mode
 
 
 @contextmanager

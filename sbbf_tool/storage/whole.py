@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.local import (
     USUAL,
-    carry_over,
     give_new_name,
     remove_left,
     temporary_file,

@@ -204,7 +204,7 @@ class S3Bucket:
             else:
                 raise self._unfinished_error()
 
-    def _page_after(self, mark: str, is_first_version: bool, **request: Any) -> _Page:
+    def _page_after(self, mark: str, is_first_version: bool, **request: Any) -> _ListPage:
         """Return the page of a list that begins after a key. Raises UnreadableError if the server
         can only begin at its first key."""
         ways = [
@@ -221,7 +221,7 @@ class S3Bucket:
                 return page
         raise self._unfinished_error()
 
-    def _page(self, operation: Callable[..., dict[str, Any]], **request: Any) -> _Page:
+    def _page(self, operation: Callable[..., dict[str, Any]], **request: Any) -> _ListPage:
         return self._read(lambda: _parse_page(operation(**request)))
 
     def _unfinished_error(self) -> UnreadableError:
@@ -231,7 +231,7 @@ class S3Bucket:
         )
 
 
-class _Page(NamedTuple):
+class _ListPage(NamedTuple):
     objects: list[Listed]
     is_last: bool
     token: str
@@ -240,14 +240,14 @@ class _Page(NamedTuple):
     """Whether the answer is one of the first version of the protocol."""
 
 
-def _parse_page(answer: dict[str, Any]) -> _Page:
+def _parse_page(answer: dict[str, Any]) -> _ListPage:
     objects = [
         (str(entry["Key"]), Version(entry.get("Size", 0), entry.get("ETag")))
         for entry in answer.get("Contents", ())
     ]
     is_last = not answer.get("IsTruncated")
     token = answer.get("NextContinuationToken") or ""
-    return _Page(objects, is_last, token, is_first_version="KeyCount" not in answer)
+    return _ListPage(objects, is_last, token, is_first_version="KeyCount" not in answer)
 
 
 def _expected_range(range_header: str, size: int) -> tuple[int, int]:

@@ -174,7 +174,7 @@ class _S3Upload(Upload):
                 self._complete(partial(client.complete_multipart_upload, **place, **stated), tags)
             except UncertainWriteError as error:
                 # An upload that may be complete is not aborted: some stores would remove its parts.
-                error.hint = f"{error.hint}; if it was not, {_ABORT_HINT} --upload-id {upload_id}"
+                error.hint = f"{error.hint}; if it was not, {_ABORT_HINT}, upload {upload_id}"
                 raise
             except BaseException as error:
                 self._abort(upload_id, error)
@@ -382,7 +382,7 @@ class _S3Upload(Upload):
                 elif isinstance(cause, SbbfError):
                     cause.hint = (
                         f"{UNTOUCHED}, but an unfinished upload remains "
-                        f"({error.message}): {_ABORT_HINT} --upload-id {upload_id}"
+                        f"({error.message}): {_ABORT_HINT}, upload {upload_id}"
                     )
 
     def _attributes(self) -> dict[str, Any]:
@@ -420,7 +420,7 @@ class _S3Upload(Upload):
 def _remains(upload_id: str) -> str:
     return (
         "an answer of the store was lost, and an unfinished upload of the object remains: "
-        f"{_ABORT_HINT} --upload-id {upload_id}"
+        f"{_ABORT_HINT}, upload {upload_id}"
     )
 
 
