@@ -7,8 +7,8 @@ redact_text     redact the URLs within text, such as another library's message
 redact_answer   remove credentials from the text of a server, which may repeat the request
 quote_word      write a word of a command so that it can be copied into a shell
 escape          print text from files and paths on one line, with unprintable characters as codes
-to_json         write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text
-                back
+to_json         write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact
+                text back
 """
 
 from __future__ import annotations

@@ -105,9 +105,9 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
     With --confirm, the answers are certain, or say why reading does not show them, if no filter has
     false negatives and no statistics are wrong: sbbf verify finds such filters, and sbbf check
-    --select wrong-statistics such statistics, of all column chunks. Rows that a table has deleted are absent then, unless
-    --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in
-    other columns it means null, as --null does.
+    --select wrong-statistics such statistics, of all column chunks. Rows that a table has deleted
+    are absent then, unless --all-versions is given. In STRING and other BYTE_ARRAY columns, the
+    value `null` is text; in other columns it means null, as --null does.
     """
     from sbbf_tool.verbs.probe import Probe
 

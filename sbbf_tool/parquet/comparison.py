@@ -1,4 +1,5 @@
-"""Stored values compared with plain bytes, many of both at once: hashes only select what to compare.
+"""Stored values compared with plain bytes, many of both at once: hashes only select what to
+compare.
 
 The work grows with the number of pairs, however many keys a page holds.
 """

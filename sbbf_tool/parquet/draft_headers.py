@@ -1,10 +1,14 @@
 """The headers of drafts of the format, before they were replaced by today's header (`filters`);
 sources as in `bloom.dialects`.
 
-    RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
+    RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0
     RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
-    WITHOUT_COMPRESSION   BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }  today's, without field 4
+    WITHOUT_COMPRESSION
+             BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }
     PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
+
+The raw headers, of parquet-mr's branch, are little-endian and no Thrift; WITHOUT_COMPRESSION is
+today's header without field 4.
 
 No header identifies its dialect. First MURMUR3 and later XXHASH were field 1 of the same union; raw
 headers were written both before and after the hash changed; and a header of 12 bytes before a

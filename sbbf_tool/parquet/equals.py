@@ -6,11 +6,16 @@ builder inserts the other forms too: a filter of a superset of the stored values
 and protects readers that look up one form only. numpy is imported only if there are numbers to
 examine, since most columns have none.
 
-    INT of few bits          the number in the low bits, if the bits above them are not those of its annotation: readers ignore them
-    TIME in UTC              the time of day, if the stored number is outside the day: readers wrap it
-    FLOAT, DOUBLE, FLOAT16   for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format issue 407)
-    INTERVAL                 the normalized form, if a key of DuckDB in the file says so; DuckDB looks up no other form
-    INT96                    both forms in which writers store an instant before 1970, one form of any other instant (`int96`)
+    INT of few bits          the number in the low bits, if the bits above them are not those of
+                             its annotation: readers ignore them
+    TIME in UTC              the time of day, if the stored number is outside the day: readers wrap
+                             it
+    FLOAT, DOUBLE, FLOAT16   for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format
+                             issue 407)
+    INTERVAL                 the normalized form, if a key of DuckDB in the file says so; DuckDB
+                             looks up no other form
+    INT96                    both forms in which writers store an instant before 1970, one form of
+                             any other instant (`int96`)
 """
 
 from __future__ import annotations

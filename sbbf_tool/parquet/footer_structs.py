@@ -138,10 +138,9 @@ def index_chunks(raw: bytes) -> ChunkIndex | None:
 
 def describe() -> str:
     """Describe in one line how footers are read."""
-    return (
-        "footers: "
-        f"{'indexed' if has_walker else 'parsed as a whole, so that wide ones take longer (no extension _compact)'}"
-    )
+    if has_walker:
+        return "footers: indexed"
+    return "footers: parsed as a whole, so that wide ones take longer (no extension _compact)"
 
 
 @cache

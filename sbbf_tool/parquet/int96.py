@@ -4,9 +4,10 @@ which writers store the same instant.
 The format leaves INT96 undefined. Readers add the two parts, so one instant has many forms. Two are
 in use:
 
-    rounded down     the nanoseconds count from midnight, from 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
-    towards zero     before 1970 the day is the next one and the nanoseconds are negative, as in C++ division: Arrow C++ up to 22.0
-                     (apache/arrow issue 48246)
+    rounded down     the nanoseconds count from midnight, from 0 up to a day: Spark, Hive, Impala,
+                     Trino, Arrow C++ from 23.0
+    towards zero     before 1970 the day is the next one and the nanoseconds are negative, as in C++
+                     division: Arrow C++ up to 22.0 (apache/arrow issue 48246)
 
 A query looks up both, and a builder inserts both. None of these writers uses other forms, such as
 nanoseconds of a day or more. If the writer of a file is not known to use one of the two, a filter

@@ -121,7 +121,10 @@ def format_time(count: int, unit: str) -> str:
     outside a day."""
     seconds, nanos = divmod(abs(count) * UNIT_NANOS[unit], NANOS_PER_SECOND)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{'-' if count < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if count < 0 else ""
+    return f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
 
 
 def format_timestamp(count: int, unit: str, *, utc: bool) -> str:

@@ -1,8 +1,10 @@
 """What is left out of a large footer before it becomes objects, which take up to 200 times the
 memory of the bytes that state them.
 
-    key_value_metadata   of many pairs, those that this package reads; `read_pairs` reads all, one by one
-    column_orders        none if they are more than the schema has elements: they belong to no column
+    key_value_metadata   of many pairs, those that this package reads; `read_pairs` reads all, one
+                         by one
+    column_orders        none if they are more than the schema has elements: they belong to no
+                         column
     other lists          refused if they state more structs than the bytes of any known writer hold
 
 Nothing that is left out changes an answer. Bytes of a footer are never written from these objects.
@@ -46,8 +48,8 @@ _KEYS_READ = (
 )
 """The keys that this package looks up by name."""
 
-# Without pairs and orders, the smallest struct that a writer repeats, a SchemaElement with a name of
-# one letter, has 8 bytes; a column with a chunk has 80.
+# Without pairs and orders, the smallest struct that a writer repeats, a SchemaElement with a name
+# of one letter, has 8 bytes; a column with a chunk has 80.
 _FREE_STRUCTS = 100_000
 _BYTES_PER_STRUCT = 8
 _BYTES_PER_SCHEMA_ELEMENT = 16

@@ -1,7 +1,8 @@
 """Definition levels and indices into a dictionary: the hybrid of run lengths and bit packing
 (parquet-format Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
 
-    run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 packed levels per group
+    run     header, an unsigned varint; even: run length << 1, then one level;
+            odd: groups << 1 | 1, then 8 packed levels per group
 
 A value is present if its definition level is the highest of the column. Otherwise it, or a list or
 struct around it, is null or empty.

@@ -1,9 +1,11 @@
 """The pages of a column chunk, rewritten in the form that every decoder reads, for chunks that
 pyarrow does not decode as they are.
 
-    total_compressed_size that contradicts the pages   the pages end where the footer's number of values is reached
+    total_compressed_size that contradicts the pages   the pages end where the footer's number of
+                                                       values is reached
     pages without values, or of another kind           left out
-    pages of nulls alone, without a byte of values     stated as PLAIN; in some encodings, decoders expect a header of the values
+    pages of nulls alone, without a byte of values     stated as PLAIN; in some encodings, decoders
+                                                       expect a header of the values
     codecs, such as LZ4 in the blocks of Hadoop        decompressed
 
 Levels and values stay as they are, and pyarrow decodes them. Only page headers are read at first; a

@@ -97,18 +97,27 @@ NO_ROW_LOST = "no row is lost"
 """End of the description of a contradiction by which no reader loses a row."""
 # parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds
 # (PARQUET-251).
-_RELIABLE_FOR_BYTES = r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
+_RELIABLE_FOR_BYTES = (
+    r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|"
+    r"((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
+)
 
 
-NEWER, NEWER_UNORDERED = "newer", "newer_unordered"
-"""Bounds in `min_value` and `max_value`, in a footer with the column's order and without."""
-OLDER, OLDER_ORDERED = "older", "older_ordered"
-"""Bounds in `min` and `max` alone, in a footer without the column's order and with it."""
-OLDER_EQUAL, OLDER_CROSSED = "older_equal", "older_crossed"
-"""Bounds in `min` and `max` alone that are equal, and those whose minimum is above the maximum."""
+NEWER = "newer"
+"""Bounds in `min_value` and `max_value`, in a footer with the column's order."""
+NEWER_UNORDERED = "newer_unordered"
+"""The same in a footer without the column's order."""
+OLDER = "older"
+"""Bounds in `min` and `max` alone, in a footer without the column's order."""
+OLDER_ORDERED = "older_ordered"
+"""The same in a footer with the column's order."""
+OLDER_EQUAL = "older_equal"
+"""Bounds in `min` and `max` alone that are equal."""
+OLDER_CROSSED = "older_crossed"
+"""Bounds in `min` and `max` alone whose minimum is above the maximum."""
 OLDER_REUSED = "older_reused"
-"""Equal bounds of bytes in `min` and `max` alone, by a writer that may have stated its last value as
-both."""
+"""Equal bounds of bytes in `min` and `max` alone, by a writer that may have stated its last value
+as both."""
 
 
 class Bounds(NamedTuple):

@@ -241,7 +241,6 @@ def describe() -> str:
     except PackageNotFoundError:
         number = "of unknown version"
     has_extension = _protocol(TMemoryBuffer(b""), 0)._fast_decode is not None
-    return (
-        f"thrift: {number}, "
-        f"{'with its C extension' if has_extension else 'without its C extension, so that large footers take longer'}"
-    )
+    if has_extension:
+        return f"thrift: {number}, with its C extension"
+    return f"thrift: {number}, without its C extension, so that large footers take longer"

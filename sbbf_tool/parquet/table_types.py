@@ -3,8 +3,8 @@ before a column got a wider type.
 
 Formats widen integers, FLOAT to DOUBLE, and the digits of decimals (in their specifications: "Type
 Widening", "Schema Evolution", "Type Promotion"); some widen integers to decimals and DOUBLE, and
-dates to timestamps without a zone. A value is one of the column if the table's type has it, whatever
-a file can hold.
+dates to timestamps without a zone. A value is one of the column if the table's type has it,
+whatever a file can hold.
 """
 
 from __future__ import annotations

@@ -9,10 +9,13 @@ is the values as stored in the pages.
 They come in batches that keep memory flat, whatever a row group contains. Fixed widths are simple.
 BYTE_ARRAY values may have any length, and three things can make a batch larger than its pages:
 
-    a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary; if the
-                                                              dictionary has repeated entries, in batches for its longest value
-    DELTA_BYTE_ARRAY, which repeats a value in no bytes       the rows of a batch are few enough for the longest possible value
-    short values first and long ones later                    the rows are few enough for the page with the longest values
+    a dictionary with one long value that every row repeats
+        such chunks are decoded as indices and a dictionary; if the dictionary has repeated entries,
+        in batches for its longest value
+    DELTA_BYTE_ARRAY, which repeats a value in no bytes
+        the rows of a batch are few enough for the longest possible value
+    short values first and long ones later
+        the rows are few enough for the page with the longest values
 
 Memory still grows with the largest page and the largest row: each is held whole, however many
 elements the lists of a row have.
