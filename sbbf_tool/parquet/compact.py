@@ -118,22 +118,29 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
         element, count, pos = list_header(buf, pos)
         return _skip_elements(buf, pos, element, count, depth + 1, ends)
     if kind == MAP:
-        count, pos = read_varint(buf, pos)
-        if not count:
-            return pos
-        key, value, pos = buf[pos] >> 4, buf[pos] & 0x0F, pos + 1
-        if key in _ELEMENT_WIDTH and value in _ELEMENT_WIDTH:
-            return _within(buf, pos, pos + count * (_ELEMENT_WIDTH[key] + _ELEMENT_WIDTH[value]))
-        for _ in range(count):
-            pos = _skip_elements(buf, pos, key, 1, depth + 1, ends)
-            pos = _skip_elements(buf, pos, value, 1, depth + 1, ends)
-        return pos
+        return _skip_map(buf, pos, depth + 1, ends)
     if kind in _ELEMENT_WIDTH:
         return _within(buf, pos, pos + _ELEMENT_WIDTH[kind])
     raise UnreadableError(
         f"a field has type {kind}, which the compact protocol does not define",
         place=f"byte {pos:,}",
     )
+
+
+def _skip_map(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
+    count, pos = read_varint(buf, pos)
+    if not count:
+        return pos
+    kinds = buf[pos]
+    pos += 1
+    key = kinds >> 4
+    value = kinds & 0x0F
+    if key in _ELEMENT_WIDTH and value in _ELEMENT_WIDTH:
+        return _within(buf, pos, pos + count * (_ELEMENT_WIDTH[key] + _ELEMENT_WIDTH[value]))
+    for _ in range(count):
+        pos = _skip_elements(buf, pos, key, 1, depth, ends)
+        pos = _skip_elements(buf, pos, value, 1, depth, ends)
+    return pos
 
 
 def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
