@@ -143,16 +143,17 @@ def _confirm(
     *,
     with_rows: bool,
 ) -> FileAnswers:
-    """Find the rows of which the values at the `possible` positions are those of all rows."""
+    """Return which of the values at the `possible` positions all rows have, and which rows these
+    are."""
     about = first.about
     assert isinstance(about, MissingColumn)
     texts = {at: text_of(first.values[at]) for at in possible}
     certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
-    doubt = _doubt_of(also)
+    certain_texts = tuple(texts[at] for at in certain)
     path = file.run.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
-    certain_texts = tuple(texts[at] for at in certain)
     rows = AllRows(_ranges(file, row_groups), deletes, certain_texts, about.name)
+    doubt = _doubt_of(also)
     counts = dict.fromkeys(row_groups, 0)
     unreadable: tuple[str, ...] = ()
     try:

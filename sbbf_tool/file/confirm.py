@@ -138,6 +138,9 @@ class _Matches(NamedTuple):
     """Each match as a number, see `_decode`."""
     places: NDArray[np.int64]
 
+    def __bool__(self) -> bool:
+        return len(self.places) > 0
+
     def at(self, rows: NDArray[np.int64]) -> _Matches:
         """Return these matches with the rows of their places."""
         return _Matches(self.codes, rows[self.places])
@@ -245,28 +248,30 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
             raise NotPlainError
         meta = file.footer.chunk_meta(row_group, column.index)
         start, end = meta.page_range
-        first = meta.first_data_page if meta.is_dictionary_encoded else None
-        file.source.prefetch([(start, (first or end) - start)])
+        # Where all values are in a dictionary, it may show that no other page is needed.
+        data_start = meta.first_data_page if meta.is_dictionary_encoded else None
+        file.source.prefetch([(start, (data_start or end) - start)])
         entries: _Entries | None = None
         for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
-            if isinstance(page, PlainPage):
-                found = _match(question, page.hashes, page)
-                has_any = len(found.places) > 0
-                if has_any and column.max_repetition:
-                    raise NotPlainError
-                if page.page_type == PageType.DICTIONARY_PAGE:
-                    entries = _Entries(found, len(page))
-                    if first is not None:
-                        if not has_any:
-                            return
-                        file.source.prefetch([(first, end - first)])
-                elif has_any and page.rows is not None:
-                    yield found.at(page.rows())
-            elif entries:
-                rows_of, indices = page()
-                found = entries.match(indices)
-                if len(found.places):
-                    yield found.at(rows_of())
+            if not isinstance(page, PlainPage):
+                if entries:
+                    rows_of, indices = page()
+                    matches = entries.match(indices)
+                    if matches:
+                        yield matches.at(rows_of())
+                continue
+            matches = _match(question, page.hashes, page)
+            if matches and column.max_repetition:
+                raise NotPlainError
+            if page.page_type != PageType.DICTIONARY_PAGE:
+                if matches and page.rows is not None:
+                    yield matches.at(page.rows())
+                continue
+            entries = _Entries(matches, len(page))
+            if data_start is not None:
+                if not matches:
+                    return
+                file.source.prefetch([(data_start, end - data_start)])
 
 
 def _search_values(
