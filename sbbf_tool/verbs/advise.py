@@ -204,47 +204,27 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         return PickledSurvey(pickle.dumps(survey(file, _as_queries(self.queries))))
 
     def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
-        fpp, queries, engines, keys = (
-            self.fpp,
-            _as_queries(self.queries),
-            tuple(self.engine_names),
-            Keys.of(files.given.keys),
-        )
+        fpp = self.fpp
+        queries = _as_queries(self.queries)
+        engines = tuple(self.engine_names)
+        keys = Keys.of(files.given.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         totals_by_column = summary.totals
         uses = {key: use_by_all(totals, engines) for key, totals in totals_by_column.items()}
         reasons = {
             key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()
         }
-        undecided = [
-            key
-            for key, reason in reasons.items()
-            if reason is None and not (queries or self.all_types)
-        ]
-        left_out = {
-            key: reason
-            for key in undecided
-            if (reason := explain_rarity(totals_by_column[key])) is not None
-        }
-        reasons |= left_out
-        candidates = {
-            key: totals_by_column[key] for key, reason in reasons.items() if reason is None
-        }
-        sample_files = sorted(
-            {path for totals in candidates.values() for path in totals.sample_files.items}
-        )
-        for path in sample_files:
-            chosen_totals = {
-                key: totals
-                for key, totals in candidates.items()
-                if path in totals.sample_files.items
-            }
-            for error in sample(
-                files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs
-            ):
-                if isinstance(error, OversizedPageError) and summary.files == 1:
-                    raise error
-                summary.unreadable.append(error)
+        left_out: set[_Key] = set()
+        candidates: dict[_Key, Totals] = {}
+        for key, totals in totals_by_column.items():
+            if reasons[key] is None and not (queries or self.all_types):
+                reasons[key] = explain_rarity(totals)
+                if reasons[key] is not None:
+                    left_out.add(key)
+            if reasons[key] is None:
+                candidates[key] = totals
+        sample_files, errors = _sample(files, candidates, keys, is_alone=summary.files == 1)
+        unreadable = [*summary.unreadable, *errors]
         columns = {}
         for key, totals in totals_by_column.items():
             lookup = estimate_lookup(totals, summary.estimate_share(totals))
@@ -256,13 +236,17 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
         paths = tuple(map(redact, files.names))
         names = paths if files.is_table else tuple(map(pattern_of, paths))
-        fix = build_fix(
-            paths, columns, totals_by_column, fpp, keys.path if keys is not None else None
-        )
-        query_advice = tuple(
-            _build_query_advice(query, counts, fix, fpp)
-            for query, counts in zip(queries, summary.counts, strict=True)
-        )
+        fix = build_fix(paths, columns, totals_by_column, fpp, None if keys is None else keys.path)
+        counts_of_queries = zip(queries, summary.counts, strict=True)
+        query_advice = [
+            _build_query_advice(query, counts, fix, fpp) for query, counts in counts_of_queries
+        ]
+        advised = [
+            totals_by_column[key] for key, column in columns.items() if column.verdict == ADD
+        ]
+        settings = None
+        if self.emit is not None:
+            settings = build_settings(self.emit, _request(names, columns, summary, fpp))
         return AdviceReport(
             paths=paths,
             files=summary.files,
@@ -270,25 +254,43 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             bytes=summary.bytes,
             fpp=fpp,
             columns=tuple(columns.values()),
-            queries=query_advice,
+            queries=tuple(query_advice),
             sampled_files=tuple(map(redact, sample_files)),
             fix=fix,
-            added_bytes=_estimate_added(
-                [totals_by_column[key] for key, each in columns.items() if each.verdict == ADD],
-                fpp,
-                fix,
-            ),
-            unreadable=tuple(map(str, summary.unreadable)),
-            filter_sizes=tuple(
-                ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
-                for totals in totals_by_column.values()
-                if (sizes := tuple(totals.folds.sizes()))
-            ),
-            emit=None
-            if self.emit is None
-            else build_settings(self.emit, _request(names, columns, summary, fpp)),
-            exit_code=max((error.exit_code for error in summary.unreadable), default=0),
+            added_bytes=_estimate_added(advised, fpp, fix),
+            unreadable=tuple(map(str, unreadable)),
+            filter_sizes=tuple(_list_sizes(totals_by_column.values())),
+            emit=settings,
+            exit_code=max((error.exit_code for error in unreadable), default=0),
         )
+
+
+def _sample(
+    files: AllFiles, candidates: Mapping[_Key, Totals], keys: Keys | None, *, is_alone: bool
+) -> tuple[list[str], list[SbbfError]]:
+    """Read a sample of the columns that may deserve a filter into their totals; return its files,
+    and the errors. Raises OversizedPageError if the file is the only one."""
+    paths: set[str] = set()
+    for totals in candidates.values():
+        paths.update(totals.sample_files.items)
+    errors: list[SbbfError] = []
+    for path in sorted(paths):
+        chosen = {
+            key: totals for key, totals in candidates.items() if path in totals.sample_files.items
+        }
+        limit = files.given.max_page_bytes
+        for error in sample(files.open_by(path), chosen, keys, limit, files.jobs):
+            if isinstance(error, OversizedPageError) and is_alone:
+                raise error
+            errors.append(error)
+    return sorted(paths), errors
+
+
+def _list_sizes(all_totals: Iterable[Totals]) -> Iterator[ColumnSizes]:
+    for totals in all_totals:
+        sizes = tuple(totals.folds.sizes())
+        if sizes:
+            yield ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
 
 
 def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.display import redact
@@ -48,6 +49,8 @@ NOTED = "noted"
 FAILED = "failed"
 NOT_RUN = "not run"
 IN_BASELINE = "known"
+
+_NONE_READABLE = "none of the filters, or of the pages of their chunks, can be read"
 
 
 class Check(ReadingVerb[CheckReport]):
@@ -118,12 +121,14 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     running = [rule for rule, reason in zip(RULES, excluded, strict=True) if reason is None]
     reads = max(rule.reads for rule in running)
     name = run.path if isinstance(run.path, TableFile) else file.name
-    requests = request_filters(file, [spec for spec in policy.limits.filters if spec.matches(name)])
+    specs = [spec for spec in policy.limits.filters if spec.matches(name)]
+    requests = request_filters(file, specs)
     verify: Verify | None = None
     if reads is Reads.DATA:
         from sbbf_tool.file.membership import verify_filter as verify
 
     max_fpp = policy.limits.max_fpp or 1
+    sizes = {key: replace(size, fpp=min(size.fpp, max_fpp)) for key, size in requests.sizes.items()}
     facts = gather(
         file,
         file.footer.columns,
@@ -131,9 +136,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         verify,
         keeps_oversized=True,
         with_folds=policy.limits.max_bytes_share is not None,
-        sizes={
-            key: replace(size, fpp=min(size.fpp, max_fpp)) for key, size in requests.sizes.items()
-        },
+        sizes=sizes,
         jobs=run.jobs,
         progress=run.progress,
     )
@@ -149,19 +152,19 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     findings = list(find_all(running, facts, policy.limits, whole_file))
     if any(rule.name == MISSING_FILTER for rule in running):
         findings = [*_find_missing_columns(file, policy.required, run.strict), *findings]
-    outcomes = _list_outcomes(
-        policy,
-        excluded,
-        {finding.rule for finding in findings},
-        facts,
-        bool(requests.required),
-        whole_file,
-    )
+    failed_rules = {finding.rule for finding in findings}
+    requires = bool(requests.required)
+    outcomes = _Outcomes(policy, failed_rules, facts, whole_file, requires=requires)
+    rows = []
+    for rule, why_not in zip(RULES, excluded, strict=True):
+        severity = rule.severity_in(policy.limits)
+        outcome, reason = outcomes.of(rule) if why_not is None else (NOT_RUN, why_not)
+        rows.append(RuleOutcome(rule.name, severity, outcome, reason))
     return CheckReport(
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(outcomes),
+        rules=tuple(rows),
         findings=tuple(findings),
         named_columns=requests.named_columns,
         unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
@@ -253,75 +256,77 @@ def _find_missing_columns(
             yield Finding(rule.name, rule.severity, file.name, name, rule.message, evidence)
 
 
-def _list_outcomes(
-    policy: Policy,
-    excluded: list[str | None],
-    found: set[str],
-    facts: Sequence[ColumnFacts],
-    requires: bool,
-    whole_file: FileFacts | None,
-) -> Iterator[RuleOutcome]:
-    """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have
-    findings."""
-    filters = [chunk for column in facts for chunk in column.filters]
-    bare = [
-        chunk.statistics
-        for column in facts
-        for chunk in column.chunks
-        if chunk.statistics is not None
-    ]
-    hidden = [
-        column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)
-    ]
-    locked = (
-        f"the filters of its locked columns cannot be located: {', '.join(hidden)}"
-        if hidden
-        else None
-    )
+class _Outcomes:
+    """The outcomes of rules on a file, apart from the rules that the policy excludes."""
 
-    def outcome(rule: Rule) -> tuple[str, str | None]:
-        if rule.name in found:
-            return FAILED if policy.fails(rule.severity_in(policy.limits)) else NOTED, None
-        if rule.limit == "required" and not requires:
-            return (
-                NOT_RUN,
-                f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}",
-            )
-        if rule.name in RULES_ABOUT_STATISTICS and bare:
-            unread = sum(statistics.problem is not None for statistics in bare)
-            if unread == len(bare) and not filters:
-                return NOT_RUN, "none of the pages can be read"
-            if not unread:
-                return PASSED, None
-            return PASSED, f"{unread} of {len(bare)} chunks without a filter could not be read"
-        if not filters and rule.limit not in ("required", "judged"):
-            return NOT_RUN, locked or "the file has no filter"
-        if rule.look_at_file is not None and whole_file is not None:
-            return PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown
-        if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not filters:
-            return PASSED, locked
+    def __init__(
+        self,
+        policy: Policy,
+        failed_rules: set[str],
+        facts: Sequence[ColumnFacts],
+        whole_file: FileFacts | None,
+        *,
+        requires: bool,
+    ) -> None:
+        self._policy = policy
+        self._failed_rules = failed_rules
+        self._whole_file = whole_file
+        self._requires = requires
+        """Whether the file has a column that must have filters."""
+        self._filters = [*chain.from_iterable(column.filters for column in facts)]
+        chunks = chain.from_iterable(column.chunks for column in facts)
+        self._bare = [chunk.statistics for chunk in chunks if chunk.statistics is not None]
+        self._locked = _describe_locked(facts)
+
+    def of(self, rule: Rule) -> tuple[str, str | None]:
+        """Return the outcome of a rule, and why it did not run or not on all filters."""
+        if rule.name in self._failed_rules:
+            fails = self._policy.fails(rule.severity_in(self._policy.limits))
+            return FAILED if fails else NOTED, None
+        if rule.limit == "required" and not self._requires:
+            columns = format_columns(self._policy.required)
+            return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {columns}"
+        if rule.name in RULES_ABOUT_STATISTICS and self._bare:
+            return self._of_statistics()
+        if not self._filters and rule.limit not in ("required", "judged"):
+            return NOT_RUN, self._locked or "the file has no filter"
+        if rule.look_at_file is not None and self._whole_file is not None:
+            unknown = self._whole_file.unknown
+            return PASSED if unknown is None else NOT_RUN, unknown
+        if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not self._filters:
+            return PASSED, self._locked
+        return self._of_filters(rule)
+
+    def _of_statistics(self) -> tuple[str, str | None]:
+        unread = sum(statistics.problem is not None for statistics in self._bare)
+        if unread == len(self._bare) and not self._filters:
+            return NOT_RUN, "none of the pages can be read"
+        if not unread:
+            return PASSED, None
+        return PASSED, f"{unread} of {len(self._bare)} chunks without a filter could not be read"
+
+    def _of_filters(self, rule: Rule) -> tuple[str, str | None]:
+        reads_data = rule.reads is Reads.DATA
         unreadable = [
             chunk
-            for chunk in filters
-            if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)
+            for chunk in self._filters
+            if chunk.stored is None or (reads_data and chunk.is_unverified)
         ]
-        if len(unreadable) == len(filters):
-            reason = unreadable[0].encryption or unreadable[0].oversized_page
-            return (
-                NOT_RUN,
-                reason or "none of the filters, or of the pages of their chunks, can be read",
-            )
-        reasons = (
-            f"{len(unreadable)} of {len(filters)} filters could not be checked"
-            if unreadable
-            else None,
-            locked,
-        )
-        return PASSED, "; ".join(filter(None, reasons)) or None
+        if not unreadable:
+            return PASSED, self._locked
+        if len(unreadable) < len(self._filters):
+            reason = f"{len(unreadable)} of {len(self._filters)} filters could not be checked"
+            if self._locked:
+                reason += f"; {self._locked}"
+            return PASSED, reason
+        first = unreadable[0]
+        return NOT_RUN, first.encryption or first.oversized_page or _NONE_READABLE
 
-    for rule, reason in zip(RULES, excluded, strict=True):
-        yield RuleOutcome(
-            rule.name,
-            rule.severity_in(policy.limits),
-            *(outcome(rule) if reason is None else (NOT_RUN, reason)),
-        )
+
+def _describe_locked(facts: Iterable[ColumnFacts]) -> str | None:
+    """Say which columns may have filters that cannot be located; None if none may."""
+    hidden = [column for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
+    names = [column.name for column in hidden]
+    if not names:
+        return None
+    return f"the filters of its locked columns cannot be located: {', '.join(names)}"
