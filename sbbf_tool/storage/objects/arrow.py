@@ -54,16 +54,13 @@ class ArrowStore(ReadOnlyStore):
     def of_hdfs(cls, url: str) -> ArrowStore:
         """Connect to the cluster of `hdfs://HOST:PORT`, or, for `hdfs://`, to the cluster in
         Hadoop's configuration."""
+        cluster = "hdfs://default:0" if url == "hdfs://" else url
         try:
-            return cls(
-                arrow.HadoopFileSystem.from_uri(
-                    f"{url}/" if url != "hdfs://" else "hdfs://default:0/"
-                )
-            )
+            return cls(arrow.HadoopFileSystem.from_uri(f"{cluster}/"))
         except (OSError, ArrowException, ValueError) as error:
             hint = (
-                "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH "
-                "from `hadoop classpath --glob`"
+                "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH from "
+                "`hadoop classpath --glob`"
             )
             problem = UnreadableError(f"HDFS cannot be reached ({_reason(error)})", hint=hint)
             raise with_text_of(problem, error) from None
@@ -91,7 +88,9 @@ class ArrowStore(ReadOnlyStore):
             info = self._files.get_file_info(self._path(key))
             if info.type != arrow.FileType.File:
                 return None
-            unique_key = None if self._fsspec is None else str(self._fsspec.ukey(self._path(key)))
+            unique_key = None
+            if self._fsspec is not None:
+                unique_key = str(self._fsspec.ukey(self._path(key)))
         except self._errors as error:
             raise with_text_of(self._translate_error(error), error) from None
         return Version(info.size, unique_key, str(info.mtime_ns))
@@ -99,19 +98,19 @@ class ArrowStore(ReadOnlyStore):
     def objects(
         self, prefix: str, limit: int | None = None, after: str = ""
     ) -> Iterator[tuple[str, Version]]:
-        folder = prefix[: prefix.rfind("/") + 1]
+        folder = self._path(prefix[: prefix.rfind("/") + 1])
         try:
-            entries = self._files.get_file_info(
-                arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
-            )
+            selector = arrow.FileSelector(folder, allow_not_found=True, recursive=True)
+            entries = self._files.get_file_info(selector)
         except self._errors as error:
             raise with_text_of(self._translate_error(error), error) from None
-        root_length = len(self._path(""))
-        files = {
-            info.path[root_length:]: info for info in entries if info.type == arrow.FileType.File
-        }
-        keys = sorted(key for key in files if key.startswith(prefix) and key > after)[:limit]
-        yield from ((key, Version(files[key].size, None, str(files[key].mtime_ns))) for key in keys)
+        files = {}
+        for info in entries:
+            key = info.path[len(self._root) :]
+            if info.type == arrow.FileType.File and key.startswith(prefix) and key > after:
+                files[key] = info
+        for key in sorted(files)[:limit]:
+            yield key, Version(files[key].size, None, str(files[key].mtime_ns))
 
     def _path(self, key: str) -> str:
         return f"{self._root}{key}"
@@ -120,12 +119,9 @@ class ArrowStore(ReadOnlyStore):
         if isinstance(error, FileNotFoundError):
             return MissingError("no such file")
         if isinstance(error, PermissionError):
-            is_hdfs = isinstance(self._files, arrow.HadoopFileSystem)
-            hint = (
-                "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)"
-                if is_hdfs
-                else None
-            )
+            hint = None
+            if isinstance(self._files, arrow.HadoopFileSystem):
+                hint = "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)"
             return DeniedError("access denied", hint=hint)
         return UnreadableError(f"the file cannot be read ({_reason(error)})")
 
@@ -161,16 +157,12 @@ def file_system(urls: list[str]) -> tuple[Any, list[str]]:
             "one dataset cannot have files of several services",
             hint="make one pyarrow dataset per service, and a union of them",
         )
-    service, paths = (
-        locations[0].service,
-        [f"{location.bucket}/{location.key}" for location in locations],
-    )
-    if service == "s3":
+    paths = [f"{location.bucket}/{location.key}" for location in locations]
+    if services == {"s3"}:
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        return arrow.S3FileSystem(
-            endpoint_override=endpoint, region=os.environ.get("AWS_REGION") or None
-        ), paths
-    if service == "gs":
+        region = os.environ.get("AWS_REGION") or None
+        return arrow.S3FileSystem(endpoint_override=endpoint, region=region), paths
+    if services == {"gs"}:
         return arrow.GcsFileSystem(), paths
     hint = "make a pyarrow dataset with the file system that you use, and prune that"
     raise UsageError(f"sbbf cannot make a dataset of {locations[0].root}", hint=hint)

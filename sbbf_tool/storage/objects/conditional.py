@@ -56,7 +56,8 @@ from sbbf_tool.storage.threads import (
 )
 
 MIB = 1 << 20
-LEAST_PART, MOST_PARTS = 5 * MIB, 10_000
+LEAST_PART = 5 * MIB
+MOST_PARTS = 10_000
 
 # A part that the store copies takes no memory of this process; several large parts are faster than
 # one.
@@ -91,7 +92,9 @@ def plan_parts(keep: int, size: int, can_copy: bool) -> tuple[Part, ...] | None:
     None if a single request is enough."""
     if can_copy and keep >= LEAST_PART:
         return (*_split(0, keep, _COPY_PART, True), *_split(keep, size, UPLOAD_PART, False))
-    return tuple(_split(0, size, UPLOAD_PART, False)) if size >= LEAST_PART else None
+    if size < LEAST_PART:
+        return None
+    return tuple(_split(0, size, UPLOAD_PART, False))
 
 
 def _split(start: int, end: int, usual: int, is_copy: bool) -> Iterator[Part]:
@@ -100,9 +103,14 @@ def _split(start: int, end: int, usual: int, is_copy: bool) -> Iterator[Part]:
     if not size:
         return
     # At most half of the parts, since the object also has parts of the other kind.
-    count = -(-size // max(usual, -(-size // (MOST_PARTS // 2))))
+    least = _divide_up(size, MOST_PARTS // 2)
+    count = _divide_up(size, max(usual, least))
     for number in range(count):
         yield Part(start + size * number // count, start + size * (number + 1) // count, is_copy)
+
+
+def _divide_up(number: int, divisor: int) -> int:
+    return -(-number // divisor)
 
 
 class Upload:
@@ -111,13 +119,13 @@ class Upload:
     def __init__(
         self, store: Any, source: Source, target: Location, planned_source: PlannedSource
     ) -> None:
-        self.store, self.target, self.planned_source = store, target, planned_source
-        self.old = (
-            source
-            if isinstance(source, ObjectSource) and source.location.service == target.service
-            else None
-        )
+        self.store = store
+        self.target = target
+        self.planned_source = planned_source
+        self.old: ObjectSource | None = None
         """The source if it is an object of this service, whose bytes the service may copy."""
+        if isinstance(source, ObjectSource) and source.location.service == target.service:
+            self.old = source
         self.in_place = self.old is not None and self.old.location == target
         self.warnings: list[str] = []
 
@@ -218,10 +226,10 @@ def call_to_write(request: Callable[[], Answer]) -> Answer:
     except UnsupportedError as error:
         raise RefusedError(error.message, hint=UNTOUCHED) from error
     except UnreadableError as error:
-        raise WriteError(
-            error.message,
-            hint=error.hint if (error.hint or "").startswith(UNTOUCHED) else UNTOUCHED,
-        ) from error
+        hint = error.hint or ""
+        if not hint.startswith(UNTOUCHED):
+            hint = UNTOUCHED
+        raise WriteError(error.message, hint=hint) from error
 
 
 def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) -> list[Answer]:
@@ -241,7 +249,8 @@ def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) 
     except BaseException as error:
         # A part that arrives after the clean-up would stay in the store: wait for the parts in
         # flight, after an interrupt not for long.
-        seconds = None if isinstance(error, Exception) else STOP_SECONDS / 2
+        if not isinstance(error, Exception):
+            seconds = STOP_SECONDS / 2
         raise
     finally:
         with waiting():
@@ -271,15 +280,15 @@ def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_pl
                     f"it is unknown whether the object was written ({reason.message})", hint=hint
                 ) from error
         if isinstance(error, OtherVersionError):
-            raise (OtherVersionError() if in_place else exists_error()) from None
+            if in_place:
+                raise OtherVersionError from None
+            raise exists_error() from None
         raise
 
 
 AZURE_HINT = "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like"
 GOOGLE_HINT = "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login"
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
-
-
 _PARSING_ERRORS = (ValueError, TypeError, AttributeError, LookupError)
 """The libraries raise them for an answer that the service would not give."""
 _NO_SERVICE = "the answer is not that of such a service"
@@ -326,11 +335,9 @@ class CloudWriter:
         errors of this package without secrets.
         """
         try:
-            return (
-                request()
-                if once
-                else self._retries.call(request, self._is_temporary, self._is_unreachable)
-            )
+            if once:
+                return request()
+            return self._retries.call(request, self._is_temporary, self._is_unreachable)
         except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 
@@ -338,7 +345,8 @@ class CloudWriter:
         """Translate an error of the library. The service's text is not repeated, because it may
         contain the URL."""
         status, code = self.status_of(error)
-        code = f" {code}" if _CODE.fullmatch(code) else ""
+        if not _CODE.fullmatch(code):
+            code = ""
         if isinstance(error, _PARSING_ERRORS):
             return UnreadableError(_NO_SERVICE, hint="check the endpoint")
         if self._is_unreachable(error):
@@ -348,20 +356,19 @@ class CloudWriter:
         if status == 404:
             return MissingError("no such object")
         if status in (401, 403):
-            return DeniedError(f"access denied{code and f' ({code[1:]})'}", hint=self.hint)
+            return DeniedError(
+                f"access denied ({code})" if code else "access denied", hint=self.hint
+            )
         if status == 412:
             return OtherVersionError()
-        tries = (
-            f", {format_count(tries_of(error), 'try', 'tries')}"
-            if status in TEMPORARY_STATUSES
-            else ""
-        )
-        return UnreadableError(f"the service answered {status}{code}{tries}")
+        answer = f"{status} {code}" if code else f"{status}"
+        if status in TEMPORARY_STATUSES:
+            answer += f", {format_count(tries_of(error), 'try', 'tries')}"
+        return UnreadableError(f"the service answered {answer}")
 
     def _is_temporary(self, error: Exception) -> bool:
         return self._is_unreachable(error) or self.status_of(error)[0] in TEMPORARY_STATUSES
 
     def _is_unreachable(self, error: Exception) -> bool:
-        return isinstance(error, self.connection_errors) and not isinstance(
-            error, ValueError
-        )  # of JSON, in requests
+        # The error of requests for JSON is both.
+        return isinstance(error, self.connection_errors) and not isinstance(error, ValueError)

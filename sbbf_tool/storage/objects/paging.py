@@ -27,16 +27,18 @@ def list_once(list_pages: Callable[[], Iterable[Sequence[Listed]]]) -> Iterator[
     `list_pages` lists again from the beginning if the keys are not in order. Raises UnreadableError
     if the pages go on without bringing a key.
     """
-    greatest, count, empty_pages = "", 0, 0
+    greatest = ""
+    count = 0
     seen: set[str] | None = None
     repeats = False
+    empty_pages = 0
     for page in list_pages():
         if repeats or empty_pages > MOST_EMPTY_PAGES:
             raise endless_error("the service lists the same objects again and again")
         is_new = False
         for key, version in page:
             if seen is None and key <= greatest and count:
-                seen = {key for key, _ in islice(chain.from_iterable(list_pages()), count)}
+                seen = _first_keys(list_pages(), count)
             if seen is None:
                 greatest = key
             elif key in seen:
@@ -48,6 +50,10 @@ def list_once(list_pages: Callable[[], Iterable[Sequence[Listed]]]) -> Iterator[
             yield key, version
         repeats = bool(page) and not is_new
         empty_pages = 0 if page else empty_pages + 1
+
+
+def _first_keys(pages: Iterable[Sequence[Listed]], count: int) -> set[str]:
+    return {key for key, _ in islice(chain.from_iterable(pages), count)}
 
 
 def endless_error(problem: str) -> UnreadableError:

@@ -31,7 +31,9 @@ PATIENCE_SECONDS = 180.0
 TRIES_TO_REACH = 5
 """Number of tries if a service cannot be reached that was never reached: its name is then probably
 wrong. Later requests are tried once."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 20.0
+"""Seconds."""
 IN_FLIGHT = 64
 """Maximum number of concurrent requests of one process, to all buckets."""
 
@@ -100,7 +102,8 @@ class Retries:
         sleep: Callable[[float], None] = pause,
     ) -> None:
         self.budget = budget or Budget()
-        self._clock, self._sleep = clock, sleep
+        self._clock = clock
+        self._sleep = sleep
         self._lock = Lock()
         self._last_success: float | None = None
         self._failures = 0
@@ -122,7 +125,8 @@ class Retries:
         `is_unreachable` returns whether an error means that no server answered. The error that ends
         the request has `tries_of`.
         """
-        begin, tries = self._clock(), 0
+        begin = self._clock()
+        tries = 0
         while True:
             self._wait_for_resume()
             sent = self._clock()
@@ -140,23 +144,21 @@ class Retries:
                 if is_slow or self._is_spent(tries, begin, is_unreachable(error)):
                     error.__dict__["sbbf_tries"] = tries
                     raise
-                log.info(
-                    "repeating a request that failed: %s",
-                    redact_answer(str(error).partition("\n")[0]),
-                )
+                reason = redact_answer(str(error).partition("\n")[0])
+                log.info("repeating a request that failed: %s", reason)
                 self._note_failure(sent)
             else:
                 self._note_success()
                 return answer
 
     def _is_spent(self, tries: int, begin: float, is_unreachable: bool) -> bool:
-        is_late = (
-            self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
-        )
-        is_new = is_unreachable and self._last_success is None
-        if is_spent := (is_new and tries >= self._tries_to_reach) or (
-            tries >= self.budget.tries and is_late
-        ):
+        last_success = self._last_success
+        since = begin if last_success is None else max(begin, last_success)
+        is_late = self._clock() - since >= self.budget.patience_seconds
+        is_spent = is_late and tries >= self.budget.tries
+        if is_unreachable and last_success is None and tries >= self._tries_to_reach:
+            is_spent = True
+        if is_spent:
             self._tries_to_reach = 1
         return is_spent
 

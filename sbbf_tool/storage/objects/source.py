@@ -56,7 +56,8 @@ class ObjectSource(Source):
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
-        self.size, self.etag = self.version.size, self.version.strong_tag
+        self.size = self.version.size
+        self.etag = self.version.strong_tag
         log.debug("pinned %s to %s", self.name, self.version)
         self._count(tail)
         self._tail_start = self.size - len(tail)
@@ -74,26 +75,27 @@ class ObjectSource(Source):
             missing = self._tail_start - offset
             return self.read(offset, missing) + self._tail[: length - missing]
         head = self._find_start(offset, length)
-        offset, length = offset + len(head), length - len(head)
-        if not length:
+        if len(head) == length:
             return head
+        offset += len(head)
+        length -= len(head)
         if length >= _PART_BYTES:
             end = offset + length
-            parts = self._fetch_all(
-                [
-                    (start, min(_PART_BYTES, end - start))
-                    for start in range(offset, end, _PART_BYTES)
-                ]
-            )
+            starts = range(offset, end, _PART_BYTES)
+            parts = self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in starts])
             return b"".join((head, *parts))
-        data = self._fetch(
-            offset, min(max(length, self._window(offset, length)), self._gap(offset, length))
-        )
+        data = self._fetch_window(offset, length)[:length]
+        return head + data if head else data
+
+    def _fetch_window(self, offset: int, length: int) -> bytes:
+        """Fetch a range, and the bytes after it that a sequential reader probably reads next."""
+        window = max(length, self._window(offset, length))
+        data = self._fetch(offset, min(window, self._gap(offset, length)))
         with self._lock:
             self._readers[offset + len(data)] = len(data)
             while len(self._readers) > _READERS:
                 self._readers.popitem(last=False)
-        return head + data[:length] if head else data[:length]
+        return data
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         missing = [
@@ -101,7 +103,8 @@ class ObjectSource(Source):
             for offset, length in _clip(ranges, self.size)
             if length <= _PART_BYTES and len(self._find_start(offset, length)) < length
         ]
-        requests, total = [], 0
+        requests = []
+        total = 0
         for offset, length in _merge_near(missing):
             total += length
             if total > _CACHE_BYTES // 2:
@@ -130,13 +133,11 @@ class ObjectSource(Source):
     def _gap(self, offset: int, length: int) -> int:
         """Return how many bytes from `offset`, at least `length`, are neither in memory nor on
         their way to another thread."""
+        end = offset + length
         with self._lock:
-            starts = [
-                start
-                for start in chain(self._cache, tuple(self._on_the_way))
-                if start >= offset + length
-            ]
-        return min((*starts, max(self._tail_start, offset + length))) - offset
+            known = chain(self._cache, tuple(self._on_the_way))
+            starts = [start for start in known if start >= end]
+        return min((*starts, max(self._tail_start, end))) - offset
 
     def _find_start(self, offset: int, length: int) -> bytes:
         """Return the bytes from `offset` that are in memory: all of the range, its first bytes, or
@@ -151,7 +152,8 @@ class ObjectSource(Source):
                 part = data[offset - start : offset - start + length]
                 self._cache.move_to_end(start)
                 parts.append(part)
-                offset, length = offset + len(part), length - len(part)
+                offset += len(part)
+                length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _entry_at(self, offset: int) -> tuple[int, bytes] | None:
@@ -170,11 +172,9 @@ class ObjectSource(Source):
     def _fetch_rest(self, offset: int, length: int) -> bytes:
         """Return a range, of which the first bytes may be in memory."""
         head = self._find_start(offset, length)
-        return (
-            head
-            if len(head) == length
-            else head + self._fetch(offset + len(head), length - len(head))
-        )
+        if len(head) == length:
+            return head
+        return head + self._fetch(offset + len(head), length - len(head))
 
     def _fetch(self, offset: int, length: int, is_kept: bool = False) -> bytes:
         # If the object has changed and is shorter now, the service may report an invalid range
@@ -204,9 +204,8 @@ class ObjectSource(Source):
     def _fetch_all(self, ranges: list[tuple[int, int]], is_kept: bool = False) -> list[bytes]:
         if len(ranges) == 1:
             return [self._fetch(*ranges[0], is_kept)]
-        futures = [
-            _threads(os.getpid()).submit(self._fetch, *byte_range, is_kept) for byte_range in ranges
-        ]
+        threads = _threads(os.getpid())
+        futures = [threads.submit(self._fetch, *byte_range, is_kept) for byte_range in ranges]
         with waiting():
             return [result_of(future) for future in futures]
 
@@ -231,15 +230,14 @@ def _merge_near(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the ranges in order; ranges so near that one request costs less than two are joined."""
     start = end = -1
     for offset, length in sorted(ranges):
-        if (
-            start >= 0
-            and offset <= end + _NEAR_BYTES
-            and max(end, offset + length) - start <= _PART_BYTES
-        ):
-            end = max(end, offset + length)
+        joined_end = max(end, offset + length)
+        is_near = offset <= end + _NEAR_BYTES and joined_end - start <= _PART_BYTES
+        if start >= 0 and is_near:
+            end = joined_end
             continue
         if start >= 0:
             yield start, end - start
-        start, end = offset, offset + length
+        start = offset
+        end = offset + length
     if start >= 0:
         yield start, end - start

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.source import PlannedSource, Source
 
 
-CONNECT_SECONDS, READ_SECONDS = 10, 60
+CONNECT_SECONDS = 10
+READ_SECONDS = 60
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +44,9 @@ class Version:
     def strong_tag(self) -> str | None:
         """The ETag that a conditional request can state; None if it is weak, which never matches
         (RFC 9110, section 13.1.1)."""
-        return None if self.tag is None or self.tag.startswith("W/") else self.tag
+        if self.tag is None or self.tag.startswith("W/"):
+            return None
+        return self.tag
 
 
 class OtherVersionError(UnreadableError):
@@ -201,7 +204,8 @@ class Location(NamedTuple):
     @property
     def url(self) -> str:
         """The URL including its secret."""
-        return f"{self.root}/{self.key}{'?' if self.secret else ''}{self.secret}"
+        url = f"{self.root}/{self.key}"
+        return f"{url}?{self.secret}" if self.secret else url
 
     @property
     def name(self) -> str:
@@ -220,21 +224,13 @@ def parse_location(url: str) -> Location:
     if match is None or service is None:
         schemes = ", ".join(f"{name}://" for name in _SERVICES)
         hint = f"the schemes are {schemes}; give a local file as a path"
-        raise UsageError(
-            f"unknown URL scheme {scheme}://",
-            hint="on Databricks, the path is /dbfs/..." if scheme == "dbfs" else hint,
-        )
-    bucket, key = match[2], match[3] or ""
+        if scheme == "dbfs":
+            hint = "on Databricks, the path is /dbfs/..."
+        raise UsageError(f"unknown URL scheme {scheme}://", hint=hint)
     if service == "http":
         return _parse_http(url)
-    # In S3, only the name of an access point has a colon; any other colon separates an access key
-    # from its secret.
-    is_key = (
-        service in ("s3", "gs")
-        and (":" in bucket or "@" in bucket)
-        and not bucket.startswith("arn:")
-    )
-    if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
+    bucket = match[2]
+    if _has_password(service, bucket):
         raise UsageError(
             f"{scheme}: a URL must not contain a password",
             hint="sbbf takes credentials from the environment, profiles and roles",
@@ -244,13 +240,25 @@ def parse_location(url: str) -> Location:
     if service in ("s3", "gs"):
         # Different schemes of one service name the same bucket.
         scheme = service
-    return Location(service, f"{scheme}://{bucket}", bucket, key)
+    return Location(service, f"{scheme}://{bucket}", bucket, match[3] or "")
+
+
+def _has_password(service: str, bucket: str) -> bool:
+    """Return whether the part of a URL that names the bucket states credentials."""
+    if "@" in bucket and ":" in bucket.rpartition("@")[0]:
+        return True
+    # In S3, only the name of an access point has a colon; any other colon separates an access key
+    # from its secret.
+    if service not in ("s3", "gs") or bucket.startswith("arn:"):
+        return False
+    return ":" in bucket or "@" in bucket
 
 
 def _parse_http(url: str) -> Location:
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         raise UsageError("not a valid HTTP URL", hint="https://HOST/PATH") from None
     if not host:
@@ -259,6 +267,7 @@ def _parse_http(url: str) -> Location:
         raise UsageError(
             f"{parts.scheme}://{host}: a URL must not contain a password", hint="use a signed URL"
         )
-    origin = f"[{host}]" if ":" in host else host
-    root = f"{parts.scheme.lower()}://{origin}{f':{port}' if port else ''}"
+    root = f"{parts.scheme.lower()}://" + (f"[{host}]" if ":" in host else host)
+    if port:
+        root += f":{port}"
     return Location("http", root, host, parts.path.lstrip("/"), parts.query)

@@ -43,19 +43,19 @@ def open_object(url: str) -> ObjectSource:
 
 def store_of(location: Location) -> ObjectStore:
     """Return the store of a location. Raises UsageError if the required package is missing."""
+    service = location.service
     # For HTTP, each URL has its own store, since URLs are escaped and perhaps signed as a whole.
-    path = location.key if location.service == "http" else ""
+    path = location.key if service == "http" else ""
     with ErrorPlace(location.name):
         # A forked process must not use its parent's connections.
-        return _store(
-            os.getpid(), location.service, location.root, location.bucket, path, location.secret
-        )
+        return _store(os.getpid(), service, location.root, location.bucket, path, location.secret)
 
 
 @lru_cache(256)
 def _store(
     process: int, service: str, root: str, bucket: str, path: str, secret: str
 ) -> ObjectStore:
+    # Each service imports the library of its vendor.
     with naming_the_extra(service):
         if service == "s3":
             from sbbf_tool.storage.objects.s3_publish import S3Store
@@ -116,8 +116,9 @@ def replace(
 
 
 def _sample(planned_source: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
-    start, end = max(0, start), min(end, planned_source.size)
-    return start, planned_source.read(start, end - start)
+    first = max(0, start)
+    length = min(end, planned_source.size) - first
+    return first, planned_source.read(first, length)
 
 
 def _read_back(
@@ -127,13 +128,7 @@ def _read_back(
     bytes."""
     try:
         with open_object(target) as new_object:
-            new = (
-                _sample(planned_source, start, start + _BLOCK_BYTES)
-                for start in range(planned_source.keep, planned_source.size, _BLOCK_BYTES)
-            )
-            is_same = new_object.size == planned_source.size and all(
-                new_object.read(start, len(data)) == data for start, data in chain(samples, new)
-            )
+            is_same = _is_as_planned(new_object, planned_source, samples)
     except SbbfError as error:
         hint = "it was verified before it was written; verify it again"
         raise WriteError(
@@ -150,6 +145,20 @@ def _read_back(
         )
 
 
+def _is_as_planned(
+    new_object: Source, planned_source: PlannedSource, samples: list[tuple[int, bytes]]
+) -> bool:
+    if new_object.size != planned_source.size:
+        return False
+    new_blocks = (
+        _sample(planned_source, start, start + _BLOCK_BYTES)
+        for start in range(planned_source.keep, planned_source.size, _BLOCK_BYTES)
+    )
+    return all(
+        new_object.read(start, len(data)) == data for start, data in chain(samples, new_blocks)
+    )
+
+
 _MOST = 1 << 62
 
 
@@ -164,11 +173,10 @@ class ObjectFolders:
         """Read the whole object. Raises FileNotFoundError if it does not exist, and OSError if it
         has more than `most` bytes."""
         location = parse_location(path)
+        length = _MOST if most is None else most + 1
         with ErrorPlace(location.name):
             try:
-                data, version = store_of(location).tail(
-                    location.key, _MOST if most is None else most + 1
-                )
+                data, version = store_of(location).tail(location.key, length)
             except MissingError:
                 raise FileNotFoundError(errno.ENOENT, "no such object", location.name) from None
         if most is not None and version.size > most:
@@ -184,11 +192,11 @@ class ObjectFolders:
         in order; no names of folders."""
         location = parse_location(directory)
         folder = f"{location.key.rstrip('/')}/" if location.key else ""
+        after_key = folder + after if after else ""
         with ErrorPlace(location.name):
-            keys = list_keys(
-                store_of(location), folder + prefix, after=folder + after if after else ""
-            )
-            return [name for name in (key[len(folder) :] for key in keys) if "/" not in name]
+            keys = list_keys(store_of(location), folder + prefix, after=after_key)
+            names = (key[len(folder) :] for key in keys)
+            return [name for name in names if "/" not in name]
 
     def create(self, path: str, data: bytes) -> None:
         """Create an object in one request. Raises FileExistsError if it exists, RefusedError, and
@@ -201,18 +209,17 @@ class ObjectFolders:
         """Raise RefusedError unless this store creates an object only if none exists; creates and
         removes an object to find out."""
         location = parse_location(folder)
-        trial = location.with_key(
-            f"{location.key.rstrip('/')}/sbbf-conditional-put-{os.urandom(8).hex()}".lstrip("/")
-        )
+        name = f"sbbf-conditional-put-{os.urandom(8).hex()}"
+        trial_key = f"{location.key.rstrip('/')}/{name}".lstrip("/")
         store = store_of(location)
         with ErrorPlace(location.name):
             try:
                 for _ in range(2):
-                    store.create(trial.key, b"")
+                    store.create(trial_key, b"")
             except FileExistsError:
                 return
             finally:
-                store.remove(trial.key)
+                store.remove(trial_key)
         raise RefusedError(
             "the store ignores the condition of conditional writes, so two writers could commit "
             "the same version",
