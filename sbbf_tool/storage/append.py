@@ -3,7 +3,8 @@ crash.
 
     lock        lock the descriptor that writes; without a lock, nothing is appended
     journal     write the journal to disk before the first byte of the file changes
-    append      write the new bytes, and call fsync before and after the last eight: no reader finds a footer without its filters
+    append      write the new bytes, and call fsync before and after the last eight: no reader finds
+                a footer without its filters
     verify      read the file as any other reader would
     forget      remove the journal: only now is the change final
 
@@ -24,6 +25,7 @@ has those bytes before that length, and a footer that ends there.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -147,36 +149,49 @@ def recover(path: str, ensure_footer: EnsureFooter, *, changes: bool = True) -> 
         fd = open_to_change(real) if changes else os.open(real, READ)
     except OSError as error:
         reason = (
-            "an append was interrupted, and the file cannot be truncated to its old "
-            f"length: {reason_of(error)}"
+            "an append was interrupted, and the file cannot be truncated to its old length: "
+            f"{reason_of(error)}"
         )
         raise WriteError(reason, file=path, hint="make it writable") from error
     try:
         if changes:
-            _lock(fd, path, "appending to")
-        elif is_locked(fd):
-            hint = "wait until it has finished, and run the command again"
-            raise ChangedError("another process is appending to this file", file=path, hint=hint)
-        # The process that held the lock until now may have finished.
-        if (journal := read_journal(path, fd)) is None:
-            return None
-        length = journal.old_length(path, fd, ensure_footer)
-        if not changes:
-            return length
-        if not leads_to(real, fd):
-            raise ChangedError(
-                "another process replaced the file", file=path, hint="run the command again"
-            )
-        if length is not None:
-            _truncate(fd, length)
-        with suppress(FileNotFoundError):
-            os.unlink(journal_of(real))
-        sync_folder(os.path.dirname(real))
-        return length
+            return _undo_append(path, real, fd, ensure_footer)
+        return _find_old_length(path, fd, ensure_footer)
     except OSError as error:
         raise WriteError(reason_of(error), file=path) from error
     finally:
         close(fd)
+
+
+def _undo_append(path: str, real: str, fd: int, ensure_footer: EnsureFooter) -> int | None:
+    """Truncate the open file and remove its journal: see `recover`. Raises OSError."""
+    _lock(fd, path, "appending to")
+    # The process that held the lock until now may have finished.
+    journal = read_journal(path, fd)
+    if journal is None:
+        return None
+    length = journal.old_length(path, fd, ensure_footer)
+    if not leads_to(real, fd):
+        raise ChangedError(
+            "another process replaced the file", file=path, hint="run the command again"
+        )
+    if length is not None:
+        _truncate(fd, length)
+    with suppress(FileNotFoundError):
+        os.unlink(journal_of(real))
+    sync_folder(os.path.dirname(real))
+    return length
+
+
+def _find_old_length(path: str, fd: int, ensure_footer: EnsureFooter) -> int | None:
+    """Return the length to which the open file is to be truncated; None if there is nothing to
+    do."""
+    if is_locked(fd):
+        hint = "wait until it has finished, and run the command again"
+        raise ChangedError("another process is appending to this file", file=path, hint=hint)
+    # The process that held the lock until now may have finished.
+    journal = read_journal(path, fd)
+    return None if journal is None else journal.old_length(path, fd, ensure_footer)
 
 
 @contextmanager
@@ -193,8 +208,8 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         if names > 1:
             # The journal is beside one of the names.
             reason = (
-                f"the file has {names} names (hard links), and an interrupted append "
-                "can be undone through only one of them"
+                f"the file has {names} names (hard links), and an interrupted append can be undone "
+                "through only one of them"
             )
             raise RefusedError(reason, file=name, hint=f"do not append, or {ELSEWHERE}")
         yield fd
@@ -219,7 +234,9 @@ class _Tail:
     appending."""
 
     def __init__(self, source: LocalSource, real: str, fd: int, pieces: Sequence[Piece]) -> None:
-        self.source, self.real, self.fd = source, real, fd
+        self.source = source
+        self.real = real
+        self.fd = fd
         self.new = PlannedSource(source.name, source, source.size, pieces)
         self.is_written = False
         self.journal = Journal(
@@ -227,7 +244,9 @@ class _Tail:
         )
         # Where the bytes that this process has written begin and end, and how far from their place
         # in `new`.
-        self._start, self._end, self._shift = source.size, self.new.size, 0
+        self._start = source.size
+        self._end = self.new.size
+        self._shift = 0
 
     def write(self) -> None:
         """Write the blocks at the end of the file. Raises ChangedError if the file changed after it
@@ -236,25 +255,23 @@ class _Tail:
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
         self.is_written = True
-        end, start_of_end = self.source.size, self.new.size - _END_BYTES
+        end = self.source.size
+        start_of_end = self.new.size - _END_BYTES
         while end < self.new.size:
             if end == start_of_end:
                 sync(self.fd)
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.after_open(self.source.name)
-            block = self.new.read(
-                end,
-                min(_BLOCK_BYTES, (start_of_end if end < start_of_end else self.new.size) - end),
-            )
+            next_stop = start_of_end if end < start_of_end else self.new.size
+            block = self.new.read(end, min(_BLOCK_BYTES, next_stop - end))
             write_all(self.fd, block)
             end += len(block)
-            if (position := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
+            position = os.lseek(self.fd, 0, os.SEEK_CUR)
+            if position != end:
                 # Another writer changed the file's length between the check and the write.
-                self._start, self._end, self._shift = (
-                    position - len(block),
-                    position,
-                    end - position,
-                )
+                self._start = position - len(block)
+                self._end = position
+                self._shift = end - position
                 raise ChangedError.after_open(self.source.name)
         sync(self.fd)
 
@@ -274,12 +291,14 @@ class _Tail:
         if is_own:
             _truncate(self.fd, self._start)
         self.is_written = False
-        size, old_end = self.source.size, self.journal.ends_with
-        if (
-            not is_own
-            or self._start != size
-            or read_at(self.fd, len(old_end), size - len(old_end)) != old_end
-        ):
+        size = self.source.size
+        old_end = self.journal.ends_with
+        is_restored = (
+            is_own
+            and self._start == size
+            and read_at(self.fd, len(old_end), size - len(old_end)) == old_end
+        )
+        if not is_restored:
             reason = (
                 "another process wrote to the file during the append; its bytes are still there"
             )
@@ -292,11 +311,11 @@ class _Tail:
     def _is_own_end(self) -> bool:
         """Return whether the file has from the start on only bytes that this process has
         written."""
-        position, size = self._start, os.fstat(self.fd).st_size
-        while position < min(size, self._end):
-            expected = self.new.read(
-                position + self._shift, min(_BLOCK_BYTES, size - position, self._end - position)
-            )
+        position = self._start
+        size = os.fstat(self.fd).st_size
+        end = min(size, self._end)
+        while position < end:
+            expected = self.new.read(position + self._shift, min(_BLOCK_BYTES, end - position))
             if read_at(self.fd, len(expected), position) != expected:
                 return False
             position += len(expected)
@@ -307,7 +326,8 @@ class _Tail:
 def _keep_journal(tail: _Tail) -> Iterator[None]:
     """Keep the journal on disk while the block runs; it stays if the process dies or the file
     cannot be truncated."""
-    path, source = journal_of(tail.real), tail.source
+    source = tail.source
+    path = journal_of(tail.real)
     is_placed = is_accepted = False
     try:
         try:
@@ -332,9 +352,12 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
         yield
         is_accepted = True
     finally:
-        # Of a file that is complete, the journal may stay: the next command tries again.
-        if is_accepted or (is_placed and not tail.is_written):
-            with suppress(FileNotFoundError if is_accepted else OSError):
+        if is_accepted:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        elif is_placed and not tail.is_written:
+            # Of a file that is complete, the journal may stay: the next command tries again.
+            with suppress(OSError):
                 os.unlink(path)
 
 
@@ -363,15 +386,12 @@ class Journal(NamedTuple):
         Raises RefusedError if no footer ends at that length.
         """
         size = os.fstat(fd).st_size
-        if (
-            not self.length <= size <= self.new_length
-            or _bytes_before(fd, self.length, self.ends_with) != self.ends_with
-        ):
+        if not self.length <= size <= self.new_length:
             return None
-        if (
-            not (size == self.length or self._is_own_end(fd, size))
-            and _bytes_before(fd, size, _MAGICS[0]) == self.ends_with[-4:]
-        ):
+        if _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
+            return None
+        is_own = size == self.length or self._is_own_end(fd, size)
+        if not is_own and _bytes_before(fd, size, _MAGICS[0]) == self.ends_with[-4:]:
             with suppress(UnreadableError):
                 ensure_footer(partial(_read, fd), size)
                 return None
@@ -387,12 +407,11 @@ class Journal(NamedTuple):
     def _is_own_end(self, fd: int, size: int) -> bool:
         """Return whether the file ends as the append lets it end; after a loss of power, bytes that
         did not reach the disk are zeros."""
-        end, own_end = _bytes_before(fd, size, self.new_ends_with), self.new_ends_with
-        return (
-            size == self.new_length
-            and len(end) == len(own_end)
-            and all(map(lambda byte, own: byte in (0, own), end, own_end))
-        )
+        end = _bytes_before(fd, size, self.new_ends_with)
+        if size != self.new_length or len(end) != len(self.new_ends_with):
+            return False
+        pairs = zip(end, self.new_ends_with, strict=True)
+        return all(byte in (0, own) for byte, own in pairs)
 
 
 def journal_of(path: str) -> str:
@@ -414,7 +433,8 @@ def read_journal(path: str, fd: int | None = None) -> Journal | None:
         try:
             status = os.fstat(journal_fd)
             if status.st_nlink == 0:
-                return None  # its append has ended in the meantime
+                # Its append has ended in the meantime.
+                return None
             _ensure_ours(path, status, owner)
             return parse_journal(read_at(journal_fd, MOST_JOURNAL_BYTES, 0))
         finally:
@@ -428,20 +448,14 @@ def read_journal(path: str, fd: int | None = None) -> Journal | None:
 
 
 def build_journal(journal: Journal) -> bytes:
-    import json
-
-    return json.dumps(
-        {
-            name: value.hex() if isinstance(value, bytes) else value
-            for name, value in journal._asdict().items()
-        }
-    ).encode()
+    entry = journal._asdict()
+    entry["ends_with"] = journal.ends_with.hex()
+    entry["new_ends_with"] = journal.new_ends_with.hex()
+    return json.dumps(entry).encode()
 
 
 def parse_journal(data: bytes) -> Journal:
     """Parse a journal. Raises ValueError."""
-    import json
-
     try:
         entry = json.loads(data.decode("ascii"))
         journal = Journal(
@@ -487,18 +501,19 @@ def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
 
 def _trust_error(path: str, status: os.stat_result | None, rule: str) -> RefusedError:
     """Return the error for a journal that breaks a rule."""
+    journal = journal_of(path)
     owner = "" if status is None else f", which belongs to user {status.st_uid},"
-    reason = f"the journal {journal_of(path)}{owner} cannot be trusted: {rule}"
     return RefusedError(
-        reason,
+        f"the journal {journal}{owner} cannot be trusted: {rule}",
         file=path,
-        hint=f"if no append was interrupted, remove it: rm {quote_word(journal_of(path))}",
+        hint=f"if no append was interrupted, remove it: rm {quote_word(journal)}",
     )
 
 
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
     """Read as many bytes before `end` as `like` has."""
-    return read_at(fd, len(like), end - len(like)) if end >= len(like) else b""
+    start = end - len(like)
+    return b"" if start < 0 else read_at(fd, len(like), start)
 
 
 def _read(fd: int, offset: int, length: int) -> bytes:

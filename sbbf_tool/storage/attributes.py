@@ -1,5 +1,7 @@
-"""Owner, mode and extended attributes of a file, which its new version keeps: nobody gets more access
-than before."""
+"""The attributes that a new file takes over from the old one: owner, mode and extended attributes.
+
+A copy never gives more users access than the original.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,43 @@ signature."""
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
     """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings
     about the ones that cannot be kept."""
-    losses = []
+    losses = _carry_over_owner(status, fd)
+    lost_attributes, keeps_list = _carry_over_attributes(source, fd)
+    losses += lost_attributes
+    fresh = os.fstat(fd)
+    old_mode = stat.S_IMODE(status.st_mode)
+    mode = _safe_mode(old_mode, status, fresh, keeps_list)
+    if mode != old_mode:
+        losses.append(f"mode {old_mode:04o}, which is {mode:04o} now")
+    if mode != stat.S_IMODE(fresh.st_mode):
+        # A copied access list has already set the mode; setting it again may change lists of other
+        # kinds.
+        os.fchmod(fd, mode)
+    if not losses:
+        return []
+    return [f"{name}: these attributes could not be kept: {', '.join(losses)}"]
+
+
+def _carry_over_owner(status: os.stat_result, fd: int) -> list[str]:
+    """Give a file an owner and a group; return what is lost."""
     fresh = os.fstat(fd)
     # A folder with the setgid bit gives new files its own group instead of the group of the
     # process.
-    if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
-        try:
-            os.fchown(fd, status.st_uid, status.st_gid)
-        except OSError:
-            losses.append(f"owner {status.st_uid}:{status.st_gid}")
-            with suppress(OSError):
-                # Members of the file's group can keep the group even if they cannot keep the owner.
-                os.fchown(fd, -1, status.st_gid)
+    if (status.st_uid, status.st_gid) == (fresh.st_uid, fresh.st_gid):
+        return []
+    try:
+        os.fchown(fd, status.st_uid, status.st_gid)
+    except OSError:
+        with suppress(OSError):
+            # Members of the file's group can keep the group even if they cannot keep the owner.
+            os.fchown(fd, -1, status.st_gid)
+        return [f"owner {status.st_uid}:{status.st_gid}"]
+    return []
+
+
+def _carry_over_attributes(source: int, fd: int) -> tuple[list[str], bool | None]:
+    """Copy the extended attributes; return what is lost, and whether the access list is kept, or
+    None if there is none."""
     attributes: list[str] = []
     if hasattr(os, "listxattr"):
         with suppress(OSError):
@@ -37,25 +64,16 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
             # is set.
             with suppress(OSError):
                 os.removexattr(fd, _ACCESS_LIST)
-    keeps_list = None
+    losses = []
     for attribute in attributes:
-        is_kept = False
-        with suppress(OSError):
+        try:
             os.setxattr(fd, attribute, os.getxattr(source, attribute))
-            is_kept = True
-        if not is_kept:
+        except OSError:
             losses.append(f"attribute {attribute}")
-        if attribute == _ACCESS_LIST:
-            keeps_list = is_kept
-    fresh = os.fstat(fd)
-    mode = _safe_mode(stat.S_IMODE(status.st_mode), status, fresh, keeps_list)
-    if mode != stat.S_IMODE(status.st_mode):
-        losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
-    if mode != stat.S_IMODE(fresh.st_mode):
-        # A copied access list has already set the mode; setting it again may change lists of other
-        # kinds.
-        os.fchmod(fd, mode)
-    return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
+    keeps_list = None
+    if _ACCESS_LIST in attributes:
+        keeps_list = f"attribute {_ACCESS_LIST}" not in losses
+    return losses, keeps_list
 
 
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:

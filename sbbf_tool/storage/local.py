@@ -2,10 +2,12 @@
 
     lock         lock the old file: a second `sbbf` that would change it waits or is refused
     write        the kept bytes, then the new ones, into a locked temporary file beside the target
-    attributes   owner, mode and extended attributes of the old file; a copy never gives more users access than the original
+    attributes   owner, mode and extended attributes of the old file; a copy never gives more users
+                 access than the original
     sync         write the temporary file to the disk
     verify       read it as any other reader would
-    exchange     give the temporary file the target's name, and remove the old file, unless another writer has replaced it
+    exchange     give the temporary file the target's name, and remove the old file, unless another
+                 writer has replaced it
     sync         write the names in the folder to the disk
 
 At every moment the target is either the complete old file or the complete new one. A killed process
@@ -60,10 +62,11 @@ TEMPORARY_SUFFIX = ".sbbf-tmp"
 JOURNAL_SUFFIX = ".sbbf-journal"
 MOST_JOURNAL_BYTES = 4 << 10
 OTHER_FOLDER = "write to another folder"
-PRIVATE = 0o600
 _BLOCK_BYTES = 1 << 20
+PRIVATE = 0o600
 USUAL = 0o666
 """Mode of new files, before the umask applies."""
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF)
 _NAME = r"(?s)(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX)
 """Name of a temporary file. The first group is the result of `_stem` for the target's name."""
 _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
@@ -105,12 +108,7 @@ def replace(
     intact in every case.
     """
     real = os.path.realpath(target)
-    local = source if isinstance(source, LocalSource) else None
-    old = (
-        local
-        if local is not None and (target == local.name or real == os.path.realpath(local.name))
-        else None
-    )
+    old = _find_old(source, target, real)
     if old is None:
         ensure_free(target)
         remove_left(real)
@@ -118,30 +116,23 @@ def replace(
         raise ChangedError.after_open(old.name)
     else:
         ensure_open_to_changes(target)
-    warnings = []
+    if begun is not None and (begun.target != real or begun.count > keep):
+        begun = None
     with ExitStack() as stack:
         if old is not None:
             stack.enter_context(sole_writer(old))
-        if begun is not None and begun.target == real and begun.count <= keep:
-            temporary, fd = begun.path, begun.fd
+        if begun is not None:
+            temporary = begun.path
+            fd = begun.fd
         else:
-            begun = None
+            mode = PRIVATE if isinstance(source, LocalSource) else USUAL
             temporary, fd = stack.enter_context(
                 temporary_file(
-                    real,
-                    target,
-                    USUAL if local is None else PRIVATE,
-                    source.descriptor,
-                    is_locked_here=old is not None,
+                    real, target, mode, source.descriptor, is_locked_here=old is not None
                 )
             )
         try:
-            copy(source, fd, keep, start=0 if begun is None else begun.finish())
-            for piece in pieces:
-                write_all(fd, piece)
-            if local is not None:
-                warnings += carry_over(local.name, local._fd, local._stat, fd)
-            sync(fd)
+            warnings = _write_new(source, fd, keep, pieces, begun)
             with LocalSource(temporary) as new_file:
                 verify(new_file)
             if not source.is_unchanged():
@@ -152,17 +143,41 @@ def replace(
             else:
                 _take_place(old, temporary, fd, real)
         except OSError as error:
-            raise WriteError(
-                reason_of(error),
-                file=target,
-                hint=None if old is None else "the old file is untouched",
-            ) from error
-        if old is not None and old._stat.st_nlink > 1:
-            warnings.append(
-                f"the file has {old._stat.st_nlink} hard links; the other names keep the old "
-                "content"
-            )
+            hint = None if old is None else "the old file is untouched"
+            raise WriteError(reason_of(error), file=target, hint=hint) from error
+        if old is not None:
+            warnings += _link_warnings(old)
         return warnings + sync_name(real, target)
+
+
+def _find_old(source: Source, target: str, real: str) -> LocalSource | None:
+    """Return the source if its own file is to be replaced; None if there will be another file."""
+    if not isinstance(source, LocalSource):
+        return None
+    if target == source.name or real == os.path.realpath(source.name):
+        return source
+    return None
+
+
+def _write_new(
+    source: Source, fd: int, keep: int, pieces: Iterable[Bytes], begun: BegunCopy | None
+) -> list[str]:
+    """Write the bytes and the attributes of the new file to the disk; return warnings."""
+    copy(source, fd, keep, start=0 if begun is None else begun.finish())
+    for piece in pieces:
+        write_all(fd, piece)
+    warnings = []
+    if isinstance(source, LocalSource):
+        warnings = carry_over(source.name, source._fd, source._stat, fd)
+    sync(fd)
+    return warnings
+
+
+def _link_warnings(old: LocalSource) -> list[str]:
+    count = old._stat.st_nlink
+    if count <= 1:
+        return []
+    return [f"the file has {count} hard links; the other names keep the old content"]
 
 
 def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
@@ -188,7 +203,8 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
         received = _status_of(temporary, held)
     except OSError as error:
         if not _exchanges_names(real):
-            return  # as after a rename, which file systems make that ignore the flag, such as some by FUSE
+            # As after a rename, which file systems make that ignore the flag, such as some by FUSE.
+            return
         raise _lost_error(old, error) from error
     if old.is_file_of(received):
         close(held)
@@ -201,7 +217,8 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
 def _give_back(old: LocalSource, temporary: str, fd: int, real: str, held: int) -> None:
     """Give the file of another writer, open as `held`, its name back. Raises ChangedError, or
     RefusedError if it had to get another name, and WriteError if it is lost."""
-    given, received = os.fstat(fd), _status_of(temporary, held)
+    given = os.fstat(fd)
+    received = _status_of(temporary, held)
     expected = None
     try:
         # What comes back is what was given, unless another writer was faster again.
@@ -209,7 +226,8 @@ def _give_back(old: LocalSource, temporary: str, fd: int, real: str, held: int) 
             system_calls.exchange(temporary, real)
             close(held)
             held = _hold(temporary)
-            expected, given = given, received
+            expected = given
+            given = received
             received = _status_of(temporary, held)
     finally:
         try:
@@ -270,10 +288,11 @@ def _keep(old: LocalSource, temporary: str, held: int) -> str:
 
 def _exchanges_names(path: str) -> bool:
     """Return whether the file system exchanges names: some rename instead, and report success."""
-    first, second = temporary_path(path), temporary_path(path)
+    first = temporary_path(path)
+    second = temporary_path(path)
     try:
-        for name in (first, second):
-            close(open_locked(name))
+        close(open_locked(first))
+        close(open_locked(second))
         system_calls.exchange(first, second)
         return os.path.lexists(first)
     except OSError:
@@ -350,13 +369,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
         except OSError as error:
             # The copy is made even if the file system has no locks or the file is read-only: it
             # still replaces the file in one step.
-            if error.errno not in (
-                errno.ENOLCK,
-                errno.EOPNOTSUPP,
-                errno.ENOSYS,
-                errno.EBADF,
-                *FORBIDDEN,
-            ):
+            if error.errno not in (*_NO_LOCKS, *FORBIDDEN):
                 raise UnreadableError(reason_of(error), file=source.name) from error
         try:
             yield
@@ -434,11 +447,16 @@ def temporary_file(
     The file is empty, or a clone of the open file `original` where the system makes clones of
     files. The umask, or the folder's default access list, reduces `mode` as for any new file.
     Temporary files of killed processes are removed first; `is_locked_here` is whether this process
-    has the lock on the target. Raises RefusedError about `target`
-    without permission to create a file there, and WriteError if creating it fails.
+    has the lock on the target. Raises RefusedError about `target` without permission to create a
+    file there, and WriteError if creating it fails.
     """
     sweep(*os.path.split(real), is_locked_here=is_locked_here)
     path = temporary_path(real)
+
+    def remove_own() -> None:
+        if leads_to(path, fd):
+            os.unlink(path)
+
     # The file is removed however this block ends, even if creating it is interrupted.
     try:
         try:
@@ -446,7 +464,7 @@ def temporary_file(
         except OSError as error:
             raise creation_error(error, target) from error
         try:
-            with cleaning_up(lambda: os.unlink(path) if leads_to(path, fd) else None):
+            with cleaning_up(remove_own):
                 yield path, fd
         finally:
             close(fd)
@@ -457,13 +475,11 @@ def temporary_file(
 
 
 def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
+    reason = reason_of(error)
     if error.errno in FORBIDDEN:
-        return RefusedError(
-            f"cannot create a file beside the target: {reason_of(error)}",
-            file=target,
-            hint=ELSEWHERE,
-        )
-    return WriteError(reason_of(error), file=target, hint=ELSEWHERE)
+        message = f"cannot create a file beside the target: {reason}"
+        return RefusedError(message, file=target, hint=ELSEWHERE)
+    return WriteError(reason, file=target, hint=ELSEWHERE)
 
 
 def temporary_path(path: str) -> str:
@@ -476,12 +492,9 @@ def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> 
     """Create a file, or a clone of an open one, locked so that no other process removes it; return
     its descriptor. Raises OSError."""
     is_clone = original is not None and clone(original, path)
+    flags = NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL
     try:
-        fd = os.open(
-            path,
-            os.O_RDWR | os.O_CLOEXEC | (NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL),
-            mode,
-        )
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, mode)
     except PermissionError:
         if not is_clone:
             raise
@@ -520,42 +533,62 @@ def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False)
 
     Files of living processes are locked and stay, and so do all those of a target that another
     process has locked: between two exchanges of names, one of them is the file of a third.
-    `is_locked_here` is whether this process has that lock. In a shared folder, other users may give such a
-    name to anything, so links are not followed and FIFOs and devices are not opened.
+    `is_locked_here` is whether this process has that lock. In a shared folder, other users may give
+    such a name to anything, so links are not followed and FIFOs and devices are not opened.
     """
-    listings = _listings.get() if base is not None else None
-    if listings is None or (names := listings.get(folder)) is None:
-        names = []
-        # Unlike `listdir`, this never has all names of a large folder in memory.
-        with suppress(OSError), os.scandir(folder or ".") as entries:
-            suffixes = TEMPORARY_SUFFIX, JOURNAL_SUFFIX
-            names = [entry.name for entry in entries if entry.name.endswith(suffixes)]
-        if listings is not None:
-            listings[folder] = names
-    for name in names if CAN_CHANGE else ():
-        match, path = re.fullmatch(_NAME, name), os.path.join(folder, name)
+    names = _list_leftovers(folder, is_shared=base is not None)
+    if not CAN_CHANGE:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
         if name.startswith(".") and name.endswith(JOURNAL_SUFFIX):
             _sweep_journal(path)
+        match = re.fullmatch(_NAME, name)
         if match is None or (base is not None and match[1] != _stem(base)):
             continue
+        target = None
+        if not is_locked_here:
+            target = os.path.join(folder, base or match[1][1:-1])
         with suppress(OSError):
-            if stat.S_ISREG(os.lstat(path).st_mode):
-                fd = open_to_change(path)
-                try:
-                    lock_exclusively(fd)
-                    is_changing = not is_locked_here and _is_other_locked(
-                        os.path.join(folder, base or match[1][1:-1]), fd
-                    )
-                    if leads_to(path, fd) and not is_changing:
-                        os.unlink(path)
-                finally:
-                    close(fd)
+            _sweep_file(path, target)
+
+
+def _list_leftovers(folder: str, *, is_shared: bool) -> list[str]:
+    """Return the names in a folder of the kinds that killed processes leave; as the run has listed
+    them before if they are shared."""
+    listings = _listings.get() if is_shared else None
+    if listings is not None and folder in listings:
+        return listings[folder]
+    names: list[str] = []
+    # Unlike `listdir`, this never has all names of a large folder in memory.
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        suffixes = (TEMPORARY_SUFFIX, JOURNAL_SUFFIX)
+        names = [entry.name for entry in entries if entry.name.endswith(suffixes)]
+    if listings is not None:
+        listings[folder] = names
+    return names
+
+
+def _sweep_file(path: str, target: str | None) -> None:
+    """Remove a temporary file unless a process has it locked, or another process has locked its
+    `target`. Raises OSError."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return
+    fd = open_to_change(path)
+    try:
+        lock_exclusively(fd)
+        is_changing = target is not None and _is_other_locked(target, fd)
+        if leads_to(path, fd) and not is_changing:
+            os.unlink(path)
+    finally:
+        close(fd)
 
 
 def _sweep_journal(path: str) -> None:
     """Remove the journal of an append if this user wrote it and its file does not exist any more:
     there is nothing to undo."""
     folder, name = os.path.split(path)
+    target = os.path.join(folder, name[1:].removesuffix(JOURNAL_SUFFIX))
     with suppress(OSError):
         status = os.lstat(path)
         is_ours = (
@@ -563,9 +596,7 @@ def _sweep_journal(path: str) -> None:
             and status.st_uid == user_id()
             and status.st_size <= MOST_JOURNAL_BYTES
         )
-        if is_ours and not os.path.lexists(
-            os.path.join(folder, name[1:].removesuffix(JOURNAL_SUFFIX))
-        ):
+        if is_ours and not os.path.lexists(target):
             os.unlink(path)
 
 

@@ -73,10 +73,10 @@ class CloudStore(ReadOnlyStore):
     `secret`."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
-        self._service, self.service_name = service, _NAMES[service]
-        self._retries = retries_of(
-            os.getpid(), service, root, _HTTP_BUDGET if service == "http" else BUDGET
-        )
+        self._service = service
+        self.service_name = _NAMES[service]
+        budget = _HTTP_BUDGET if service == "http" else BUDGET
+        self._retries = retries_of(os.getpid(), service, root, budget)
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
@@ -85,27 +85,22 @@ class CloudStore(ReadOnlyStore):
         }
         if service == "gs" and (project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT")):
             clients["default_headers"] = {"x-goog-user-project": project}
-        retries: Any = {
-            "max_retries": 0,
-            "retry_timeout": timedelta(seconds=READ_SECONDS),
-        }  # `retries` repeats requests
-        url = (
-            root
-            if service != "http"
-            else _follow_redirects(f"{root}/{path}?{secret}")
-            if secret
-            else f"{root}/{path}"
-        )
+        # `self._retries` repeats requests.
+        retries: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=READ_SECONDS)}
+        url = root
+        if service == "http":
+            url = f"{root}/{path}"
+            if secret:
+                url = _follow_redirects(f"{url}?{secret}")
         if service == "azure" and not os.environ.get("AZURE_STORAGE_TOKEN", "").isprintable():
             # obstore would panic.
             raise DeniedError(
                 "AZURE_STORAGE_TOKEN has a control character, such as a line break at its end",
                 hint=AZURE_HINT,
             )
+        open_store: Any = HTTPStore if service == "http" else from_url
         try:
-            self._store: Any = (HTTPStore if service == "http" else from_url)(
-                url, client_options=clients, retry_config=retries
-            )
+            self._store: Any = open_store(url, client_options=clients, retry_config=retries)
         except (exceptions.BaseError, ValueError) as error:
             raise self._translate_error(error) from None
 
@@ -113,6 +108,7 @@ class CloudStore(ReadOnlyStore):
     def writer(self) -> CloudWriter:
         """The writing half, whose library only writes load. Raises RefusedError for HTTP,
         DeniedError and UsageError."""
+        # The libraries of the vendors.
         with naming_the_extra(self._service):
             if self._service == "azure":
                 from sbbf_tool.storage.objects.azure import AzureWriter
@@ -150,7 +146,7 @@ class CloudStore(ReadOnlyStore):
         version = self._version(meta)
         if not version.size:
             return b"", version
-        window = max(0, version.size - length), version.size
+        window = (max(0, version.size - length), version.size)
         data, current = self._get(key, {"range": window})
         # The range ends where another version goes on.
         if current != version:
@@ -177,15 +173,12 @@ class CloudStore(ReadOnlyStore):
     ) -> Iterator[tuple[str, Version]]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")
-        if (
-            limit == 1
-            and not prefix.endswith("/")
-            and prefix
-            and (version := self.version(prefix)) is not None
-        ):
-            # It sorts first, and obstore would request a page of 1,000 keys.
-            yield prefix, version
-            return
+        if limit == 1 and prefix and not prefix.endswith("/"):
+            version = self.version(prefix)
+            if version is not None:
+                # It sorts first, and obstore would request a page of 1,000 keys.
+                yield prefix, version
+                return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         listed = list_once(lambda: self._pages(folder, after))
@@ -213,11 +206,11 @@ class CloudStore(ReadOnlyStore):
 
         def request() -> Any:
             nonlocal pages
-            listing, pages = (
-                pages
-                or iter(obstore.list(self._store, prefix=prefix or None, offset=last or None)),
-                None,
-            )
+            listing = pages
+            pages = None
+            if listing is None:
+                first = last or None
+                listing = iter(obstore.list(self._store, prefix=prefix or None, offset=first))
             # It may go on for ever without an object.
             page = within(LIST_SECONDS, lambda: next(listing, None))
             pages = listing
@@ -229,7 +222,8 @@ class CloudStore(ReadOnlyStore):
             if page is None:
                 if self._service != "gs" or last == start:
                     return
-                start, pages = last, None
+                start = last
+                pages = None
                 continue
             # Emulators begin with the first key, whatever key the list is to begin after.
             listed = [(meta["path"], self._version(meta)) for meta in page if meta["path"] > start]
@@ -246,7 +240,8 @@ class CloudStore(ReadOnlyStore):
         version = self._version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
-                "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change",
+                "the server sends neither ETag nor Last-Modified, so sbbf could not detect a "
+                "change",
                 hint="download the file",
             )
         start, end = response.range
@@ -259,13 +254,15 @@ class CloudStore(ReadOnlyStore):
         return data, version
 
     def _version(self, meta: Any) -> Version:
-        tag, modified = meta["e_tag"], meta["last_modified"]
+        instant = meta["last_modified"]
+        text = None
+        seconds = None
         # obstore reports 1970 if the server sent no time.
-        is_stated = isinstance(modified, datetime) and modified.timestamp() > 0
-        text, seconds = (modified.isoformat(), modified.timestamp()) if is_stated else (None, None)
-        return Version(
-            meta["size"], tag, text, meta["version"] if self._service == "gs" else None, seconds
-        )
+        if isinstance(instant, datetime) and instant.timestamp() > 0:
+            text = instant.isoformat()
+            seconds = instant.timestamp()
+        generation = meta["version"] if self._service == "gs" else None
+        return Version(meta["size"], meta["e_tag"], text, generation, seconds)
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's
@@ -278,52 +275,27 @@ class CloudStore(ReadOnlyStore):
             raise with_text_of(self._translate_error(error), error) from None
 
     def _translate_error(self, error: Exception) -> SbbfError:
-        hint = _HINTS[self._service]
-        if isinstance(
-            error,
-            exceptions.PreconditionError
-            | exceptions.NotModifiedError
-            | exceptions.AlreadyExistsError
-            | FileExistsError,
-        ):
+        if isinstance(error, _OTHER_VERSION):
             return OtherVersionError()
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
-            return DeniedError("access denied", hint=hint)
+            return DeniedError("access denied", hint=_HINTS[self._service])
         if isinstance(error, exceptions.NotSupportedError):
             return UnreadableError(
                 "the server does not support range requests: it sent the whole file",
                 hint="download the file",
             )
-        text = str(error)
         if isinstance(error, exceptions.InvalidPathError):
-            name = _LISTED.search(text)
-            problem = (
-                "an object below cannot be opened: a part of its name is empty, . or "
-                ".., or has a control character"
-            )
-            return (
-                UnreadableError(f"{problem}: {name[1]}")
-                if name
-                else UsageError("the URL cannot be the name of an object")
-            )
+            return _path_error(error)
+        return self._translate_text(error)
+
+    def _translate_text(self, error: Exception) -> SbbfError:
+        """Translate an error that only its text describes."""
+        text = str(error)
         status = _STATUS.search(text)
-        if status and status[1] == "416":
-            return UnreadableError(
-                "the server does not have the requested range: the object is empty or was truncated"
-            )
         if status:
-            tries = (
-                f" after {tries_of(error)} tries" if int(status[1]) in TEMPORARY_STATUSES else ""
-            )
-            return UnreadableError(f"the server answered {status[1]}{tries}")
-        if (
-            any(
-                word in text
-                for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")
-            )
-            and self._service != "http"
-        ):
-            return DeniedError("no usable credentials", hint=hint)
+            return _status_error(error, int(status[1]))
+        if self._service != "http" and any(word in text for word in _OF_CREDENTIALS):
+            return DeniedError("no usable credentials", hint=_HINTS[self._service])
         if not ("HTTP error: " in text or _is_unreachable(error)):
             return UnreadableError(
                 "the answer is cut off or not that of such a service",
@@ -332,11 +304,33 @@ class CloudStore(ReadOnlyStore):
         return unreachable_error(error, "check the network and the name")
 
 
+def _path_error(error: Exception) -> SbbfError:
+    """Return the error for a name that obstore cannot open: that of the URL, or of an object in a
+    list."""
+    name = _LISTED.search(str(error))
+    if name is None:
+        return UsageError("the URL cannot be the name of an object")
+    return UnreadableError(
+        "an object below cannot be opened: a part of its name is empty, . or .., or has a control "
+        f"character: {name[1]}"
+    )
+
+
+def _status_error(error: Exception, status: int) -> UnreadableError:
+    if status == 416:
+        return UnreadableError(
+            "the server does not have the requested range: the object is empty or was truncated"
+        )
+    tries = f" after {tries_of(error)} tries" if status in TEMPORARY_STATUSES else ""
+    return UnreadableError(f"the server answered {status}{tries}")
+
+
 def _follow_redirects(url: str) -> str:
     """Return the URL to which a server redirects a URL that may have a signature.
 
     obstore follows redirects too, but sends the whole URL to the other host, as `Referer`.
     """
+    # Only signed URLs need them.
     import urllib.request as http
     from http.client import HTTPException
     from urllib.parse import urljoin
@@ -352,13 +346,12 @@ def _follow_redirects(url: str) -> str:
             future = thread.submit(opener.open, request, None, CONNECT_SECONDS)
             thread.close(0)
             with waiting(), future.result(READ_SECONDS) as answer:
-                target = (
-                    urljoin(url, answer.headers.get("Location") or "")
-                    if 300 <= answer.status < 400
-                    else url
-                )
+                target = url
+                if 300 <= answer.status < 400:
+                    target = urljoin(url, answer.headers.get("Location") or "")
         except (OSError, ValueError, HTTPException):
-            return url  # obstore finds out what is wrong
+            # obstore finds out what is wrong.
+            return url
         if target == url or not target.startswith(("http://", "https://")):
             return url
         url = target
@@ -367,14 +360,25 @@ def _follow_redirects(url: str) -> str:
 
 _LISTED = re.compile(r'Encountered object with invalid path: .*?"(.*?)"', re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})\b")
+_OF_CREDENTIALS = ("redential", "metadata endpoint", "Account", "Access Key", "oken")
+"""Parts of the texts of errors about credentials."""
+_OTHER_VERSION = (
+    exceptions.PreconditionError,
+    exceptions.NotModifiedError,
+    exceptions.AlreadyExistsError,
+    FileExistsError,
+)
 
 
 def _is_temporary(error: Exception) -> bool:
     """Return whether the same request of obstore may succeed later."""
-    status = _STATUS.search(str(error))
-    return isinstance(error, exceptions.GenericError) and (
-        int(status[1]) in TEMPORARY_STATUSES if status else "HTTP error: " in str(error)
-    )
+    if not isinstance(error, exceptions.GenericError):
+        return False
+    text = str(error)
+    status = _STATUS.search(text)
+    if status:
+        return int(status[1]) in TEMPORARY_STATUSES
+    return "HTTP error: " in text
 
 
 def _is_unreachable(error: Exception) -> bool:

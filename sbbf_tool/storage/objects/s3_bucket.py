@@ -109,10 +109,12 @@ class S3Bucket:
             return b"", version
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
+        conditions = {}
+        if version.strong_tag is not None:
+            conditions["IfMatch"] = version.strong_tag
         try:
-            condition = {} if version.strong_tag is None else {"IfMatch": version.strong_tag}
             data, current = self._get_range(
-                key, f"bytes={offset}-{offset + length - 1}", **condition
+                key, f"bytes={offset}-{offset + length - 1}", **conditions
             )
         except NoSuchRangeError:
             raise OtherVersionError from None
@@ -125,26 +127,8 @@ class S3Bucket:
             answer = self.client.get_object(
                 Bucket=self.bucket, Key=key, Range=range_header, **conditions
             )
-            size = length = answer.get("ContentLength")
             with closing(answer["Body"]) as body:
-                if (match := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
-                    first, last, size = (int(number) for number in match.groups())
-                    if (first, last) != _expected_range(range_header, size) or length not in (
-                        None,
-                        last - first + 1,
-                    ):
-                        raise UnreadableError(
-                            f"the store sent bytes {first} to {last} instead of {range_header}"
-                        )
-                    length = last - first + 1
-                elif (
-                    size is None
-                    or not range_header.startswith("bytes=-")
-                    or size > int(range_header.removeprefix("bytes=-"))
-                ):
-                    raise UnreadableError(
-                        "the store does not support range requests: it sent the whole object"
-                    )
+                length, size = _parse_range(answer, range_header)
                 # A body may go on for ever, whatever its headers say. A read at its end verifies
                 # its length and checksum.
                 data = body.read(length)
@@ -250,10 +234,32 @@ def _parse_page(answer: dict[str, Any]) -> _ListPage:
     return _ListPage(objects, is_last, token, is_first_version="KeyCount" not in answer)
 
 
+def _parse_range(answer: dict[str, Any], range_header: str) -> tuple[int, int]:
+    """Return how many bytes an answer states, and how many the object has. Raises UnreadableError
+    if they are not those of the range that was requested."""
+    length = answer.get("ContentLength")
+    match = _RANGE.fullmatch(answer.get("ContentRange", ""))
+    if match is None:
+        is_end = range_header.startswith("bytes=-")
+        if length is None or not is_end or length > int(range_header.removeprefix("bytes=-")):
+            raise UnreadableError(
+                "the store does not support range requests: it sent the whole object"
+            )
+        return length, length
+    first, last, size = (int(number) for number in match.groups())
+    stated_length = last - first + 1
+    is_expected = (first, last) == _expected_range(range_header, size)
+    if not is_expected or length not in (None, stated_length):
+        raise UnreadableError(f"the store sent bytes {first} to {last} instead of {range_header}")
+    return stated_length, size
+
+
 def _expected_range(range_header: str, size: int) -> tuple[int, int]:
     """Return the first and last byte that a `Range` header selects in an object of `size` bytes."""
     first, _, last = range_header.removeprefix("bytes=").partition("-")
-    return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
+    if not first:
+        return max(0, size - int(last)), size - 1
+    return int(first), min(int(last), size - 1)
 
 
 @cache
@@ -276,13 +282,15 @@ def client(process: int) -> Any:
         setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
         for setting in ("request_checksum_calculation", "response_checksum_validation")
     }
+    signature: dict[str, Any] = {"signature_version": UNSIGNED} if unsigned else {}
     config = botocore.config.Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
         max_pool_connections=IN_FLIGHT,
         user_agent_extra="sbbf",
-        **({"signature_version": UNSIGNED} if unsigned else {}),
-        retries={"mode": "standard", "total_max_attempts": 1},  # `S3Bucket.send` repeats requests
+        # `S3Bucket.send` repeats requests.
+        retries={"mode": "standard", "total_max_attempts": 1},
+        **signature,
         **checksums,
     )
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
@@ -300,7 +308,8 @@ def _accept_costs(request: Any, **_: Any) -> None:
 def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
     """Send a request of botocore. Answers that botocore would read as a whole, such as listings and
     errors, are read up to a limit."""
-    is_stream, request.stream_output = request.stream_output, True
+    is_stream = request.stream_output
+    request.stream_output = True
     answer: AWSResponse = http.send(request)
     if is_stream and answer.status_code < 300:
         return answer
@@ -362,6 +371,26 @@ _BODY_ERRORS = (
     wrong.ConnectionClosedError,
     wrong.ChecksumError,
 )
+_PROFILE_ERRORS = (
+    wrong.ProfileNotFound,
+    wrong.ConfigParseError,
+    wrong.InvalidConfigError,
+    wrong.ConfigNotFound,
+)
+_REJECTING_CODES = (
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "TokenRefreshRequired",
+)
+_REGION_CODES = (
+    "PermanentRedirect",
+    "AuthorizationHeaderMalformed",
+    "TemporaryRedirect",
+    "301",
+    "307",
+)
 _TEMPORARY_CODES = (
     "BandwidthLimitExceeded",
     "PriorRequestNotComplete",
@@ -402,28 +431,17 @@ def describe(error: Exception, bucket: str) -> SbbfError:
         return NotS3Error()
     if isinstance(error, wrong.ParamValidationError):
         return UsageError(f"{bucket!r} is not a valid bucket name, or the key is empty or too long")
-    if isinstance(
-        error,
-        wrong.ProfileNotFound
-        | wrong.ConfigParseError
-        | wrong.InvalidConfigError
-        | wrong.ConfigNotFound,
-    ):
+    if isinstance(error, _PROFILE_ERRORS):
         return UnreadableError(
             "the profile named by AWS_PROFILE, or the file it is in, cannot be used "
             f"({type(error).__name__})"
         )
     if is_unreachable(error):
         return unreachable_error(error, "check the network, AWS_ENDPOINT_URL, AWS_REGION")
-    if (
-        "Credential" in type(error).__name__
-        or "SSO" in type(error).__name__
-        or "Token" in type(error).__name__
-    ):
-        return CredentialsError(
-            f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS
-        )
-    return UnreadableError(f"the request to the store failed ({type(error).__name__})")
+    kind = type(error).__name__
+    if "Credential" in kind or "SSO" in kind or "Token" in kind:
+        return CredentialsError(f"no usable credentials ({kind})", hint=_CREDENTIALS)
+    return UnreadableError(f"the request to the store failed ({kind})")
 
 
 def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
@@ -433,18 +451,16 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return NotS3Error()
     if code == "NoSuchBucket":
         return MissingError(f"no such bucket: {bucket}")
-    if code in (
-        "InvalidAccessKeyId",
-        "SignatureDoesNotMatch",
-        "ExpiredToken",
-        "InvalidToken",
-        "TokenRefreshRequired",
-    ):
+    if code in _REJECTING_CODES:
         return CredentialsError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
         storage_class = str(error.response.get("Error", {}).get("StorageClass"))
         name = f" in storage class {storage_class}" if storage_class in ARCHIVES else ""
         return ArchivedError(f"the object is archived{name}", hint="restore it first")
+    return _of_status(error, status, code)
+
+
+def _of_status(error: wrong.ClientError, status: int, code: str) -> SbbfError:
     if status == 404:
         return MissingError("no such object")
     if status in (401, 403):
@@ -455,15 +471,10 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return UnsupportedError("the store does not support a required operation (NotImplemented)")
     if status == 416:
         return NoSuchRangeError("no such range")
-    if status in (301, 307, 400) and code in (
-        "PermanentRedirect",
-        "AuthorizationHeaderMalformed",
-        "TemporaryRedirect",
-        "301",
-        "307",
-    ):
+    if status in (301, 307, 400) and code in _REGION_CODES:
         return UnreadableError(f"the bucket is in another region ({code})", hint="set AWS_REGION")
-    tries = f", {tries} tries" if (tries := tries_of(error)) > 1 else ""
-    return UnreadableError(
-        f"the store answered {status}{'' if code == str(status) else ' ' + code}{tries}"
-    )
+    answer = f"{status}" if code == str(status) else f"{status} {code}"
+    tries = tries_of(error)
+    if tries > 1:
+        answer += f", {tries} tries"
+    return UnreadableError(f"the store answered {answer}")

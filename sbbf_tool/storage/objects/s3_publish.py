@@ -1,7 +1,8 @@
 """Publication of a new version of an S3 object in one step: the store copies the old bytes itself,
 and only new bytes are uploaded.
 
-    5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was read, then the new bytes as last parts
+    5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was
+                     read, then the new bytes as last parts
     below            one PUT of the whole object
 
 Both require that the object is still the version that was read (`If-Match`), or that no object
@@ -57,7 +58,8 @@ from sbbf_tool.storage.objects.store import (
 from sbbf_tool.storage.source import PlannedSource, Source
 from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, holding, waiting
 
-_ABORTS, _ABORT_PAUSE = 3, 0.1
+_ABORTS = 3
+_ABORT_PAUSE = 0.1
 _FIRST_SECONDS = 1.0
 _UNFINISHED = (
     "earlier unfinished uploads of the object remain: remove them with aws s3api "
@@ -67,8 +69,8 @@ _ABORT_HINT = "remove it with aws s3api abort-multipart-upload"
 _NAME_OF_COPY = re.compile(r"sbbf-[0-9a-f]{16}-[0-9a-f]{8}-")
 """Beginning of the names that only one run has."""
 _UNCONDITIONAL = (
-    "this store has no conditional writes: a concurrent write to the object may "
-    "have been overwritten"
+    "this store has no conditional writes: a concurrent write to the object may have been "
+    "overwritten"
 )
 
 
@@ -86,16 +88,15 @@ class S3Store(S3Bucket):
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
-        if (storage_class := version.attributes.get("StorageClass")) in ARCHIVES:
+        attributes = version.attributes
+        storage_class = attributes.get("StorageClass")
+        if storage_class in ARCHIVES:
             raise RefusedError(
                 f"the object is in storage class {storage_class}, in which a new version could "
                 "not be read",
                 hint=ELSEWHERE,
             )
-        if (
-            version.attributes.get("ObjectLockMode")
-            or version.attributes.get("ObjectLockLegalHoldStatus") == "ON"
-        ):
+        if attributes.get("ObjectLockMode") or attributes.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
                 "the object is locked, and its new version would not be",
                 hint=f"{ELSEWHERE}, and lock the new object",
@@ -105,15 +106,12 @@ class S3Store(S3Bucket):
         return _S3Upload(self, source, target, planned_source).publish()
 
     def create(self, key: str, data: bytes) -> None:
-        place = {"Bucket": self.bucket, "Key": key}
-        create(
-            lambda: self.send(
-                lambda: self.client.put_object(
-                    **place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"
-                )
-            ),
-            key,
-        )
+        def put() -> object:
+            return self.client.put_object(
+                Bucket=self.bucket, Key=key, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"
+            )
+
+        create(lambda: self.send(put), key)
 
     def remove(self, key: str) -> None:
         remove(lambda: self.send(lambda: self.client.delete_object(Bucket=self.bucket, Key=key)))
@@ -147,17 +145,17 @@ class _S3Upload(Upload):
 
     def put(self) -> None:
         data = self.read_all()
-        self._on_condition(
-            lambda condition: self.store.client.put_object(
+
+        def put(condition: dict[str, str]) -> object:
+            return self.store.client.put_object(
                 **self._place, Body=data, ContentMD5=md5_of(data), **self.attributes, **condition
-            ),
-            expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
-        )
+            )
+
+        self._on_condition(put, expected=hashlib.md5(data, usedforsecurity=False).hexdigest())
 
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
-        client, place = self.store.client, self._place
         # In a thread, which learns the id also after an interrupt.
-        (upload_id,) = write_parts(self._create_upload, (place,))
+        (upload_id,) = write_parts(self._create_upload, (self._place,))
         with cleaning_up(lambda: self._abort(upload_id)):
             try:
                 tags = write_parts(
@@ -165,13 +163,7 @@ class _S3Upload(Upload):
                     enumerate(parts, 1),
                 )
                 self._ensure_complete(upload_id, parts, tags)
-                stated = {
-                    "UploadId": upload_id,
-                    "MultipartUpload": {
-                        "Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]
-                    },
-                }
-                self._complete(partial(client.complete_multipart_upload, **place, **stated), tags)
+                self._complete(upload_id, tags)
             except UncertainWriteError as error:
                 # An upload that may be complete is not aborted: some stores would remove its parts.
                 error.hint = f"{error.hint}; if it was not, {_ABORT_HINT}, upload {upload_id}"
@@ -182,12 +174,17 @@ class _S3Upload(Upload):
         if not self.is_answered:
             self._report_remaining(upload_id)
 
-    def _complete(self, complete: Callable[..., object], tags: list[str]) -> None:
-        def complete_on(condition: dict[str, str]) -> None:
-            complete(**condition)
+    def _complete(self, upload_id: str, tags: list[str]) -> None:
+        """Make the object of the uploaded parts visible."""
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+
+        def complete(condition: dict[str, str]) -> None:
+            self.store.client.complete_multipart_upload(
+                **self._place, UploadId=upload_id, MultipartUpload={"Parts": parts}, **condition
+            )
             self.is_answered = True
 
-        self._on_condition(complete_on, expected=_tag_of(tags))
+        self._on_condition(complete, expected=_tag_of(tags))
 
     def _report_remaining(self, upload_id: str) -> None:
         """Add a warning if an upload remains although its object is stored: its answer was lost, or
@@ -197,16 +194,17 @@ class _S3Upload(Upload):
             self.warnings.append(_remains(upload_id))
 
     def _create_upload(self, place: dict[str, str]) -> str:
-        begin, tries = time.monotonic(), 0
+        begin = time.monotonic()
+        tries = 0
 
-        def create_upload() -> str:
+        def request() -> str:
             nonlocal tries
             tries += 1
-            client = self.store.client
-            return str(client.create_multipart_upload(**place, **self.attributes)["UploadId"])
+            answer = self.store.client.create_multipart_upload(**place, **self.attributes)
+            return str(answer["UploadId"])
 
         try:
-            upload_id = self.send(create_upload)
+            upload_id = self.send(request)
         except SbbfError as error:
             if tries > 1:
                 error.hint = f"{UNTOUCHED}, but an unfinished upload may remain: {_ABORT_HINT}"
@@ -251,9 +249,8 @@ class _S3Upload(Upload):
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
         if not part.is_copy:
             data = self.planned_source.read(part.start, part.end - part.start)
-            return str(
-                self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))["ETag"]
-            )
+            answer = self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))
+            return str(answer["ETag"])
         assert self.old is not None
         answer = self.store.client.upload_part_copy(
             **place,
@@ -273,19 +270,17 @@ class _S3Upload(Upload):
         """Ensure that all parts have their planned sizes and that the old object has not changed:
         some stores check neither."""
         stored_parts = self._list_parts(upload_id)
-        expected_parts = {
-            number: (part.end - part.start, _strip_quotes(tag))
-            for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
-        }
-        if stored_parts != expected_parts:
+        sent_parts = [
+            (part.end - part.start, _strip_quotes(tag))
+            for part, tag in zip(parts, tags, strict=True)
+        ]
+        if stored_parts != dict(enumerate(sent_parts, 1)):
             raise WriteError(
                 "the parts in the store are not those that were sent and copied", hint=UNTOUCHED
             )
-        if (
-            self.old is not None
-            and self.old.store.version(self.old.location.key) != self.old.version
-        ):
-            raise OtherVersionError().at(file=self.old.name)
+        old = self.old
+        if old is not None and old.store.version(old.location.key) != old.version:
+            raise OtherVersionError().at(file=old.name)
 
     def _list_parts(self, upload_id: str) -> dict[int, tuple[int, str]]:
         """Return size and ETag of the parts in the store by their numbers; a page goes on after the
@@ -298,7 +293,7 @@ class _S3Upload(Upload):
                 place["PartNumberMarker"] = mark
             page = self.send(partial(self.store.client.list_parts, **place))
             for part in page.get("Parts", ()):
-                parts[part["PartNumber"]] = part["Size"], _strip_quotes(part["ETag"])
+                parts[part["PartNumber"]] = (part["Size"], _strip_quotes(part["ETag"]))
             if not page.get("IsTruncated"):
                 return parts
             last = max(parts, default=0)
@@ -316,27 +311,41 @@ class _S3Upload(Upload):
             assert self.old is not None
             condition = {"IfMatch": self.old.version.tag or "*"}
 
-        def write_conditionally() -> None:
-            facts = self.store.facts
-            with ExitStack() as first:
-                if self.in_place and facts.has_conditions is None:
-                    # Only for a moment: an answer that does not come must not hold back the others.
-                    with waiting():
-                        is_first = facts.first_write.acquire(timeout=_FIRST_SECONDS)
-                    if is_first:
-                        first.callback(facts.first_write.release)
-                    if facts.has_conditions is not None:
-                        first.close()
-                if not self.in_place or facts.has_conditions is not False:
-                    try:
-                        self.send(lambda: write(condition))
-                        facts.has_conditions = self.in_place or facts.has_conditions
-                        return
-                    except UnsupportedError:
-                        facts.has_conditions = False if self.in_place else facts.has_conditions
-            self._write_without_condition(write)
+        def write_object() -> None:
+            is_supported = self._try_condition(lambda: write(condition))
+            if not is_supported:
+                self._write_without_condition(write)
 
-        write_once(write_conditionally, lambda: self._is_stored(expected), self.in_place)
+        write_once(write_object, lambda: self._is_stored(expected), self.in_place)
+
+    def _try_condition(self, write: Callable[[], object]) -> bool:
+        """Send the conditional request; return False if the store does not support its
+        condition."""
+        if not self.in_place:
+            try:
+                self.send(write)
+            except UnsupportedError:
+                return False
+            return True
+        facts = self.store.facts
+        with ExitStack() as first:
+            if facts.has_conditions is None:
+                # Only for a moment: an answer that does not come must not hold back the others.
+                with waiting():
+                    is_first = facts.first_write.acquire(timeout=_FIRST_SECONDS)
+                if is_first:
+                    first.callback(facts.first_write.release)
+                if facts.has_conditions is not None:
+                    first.close()
+            if facts.has_conditions is False:
+                return False
+            try:
+                self.send(write)
+            except UnsupportedError:
+                facts.has_conditions = False
+                return False
+            facts.has_conditions = True
+            return True
 
     def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
         now = self.store.version(self._place["Key"])
@@ -351,30 +360,24 @@ class _S3Upload(Upload):
         """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no
         hash of its bytes, as with SSE-KMS."""
         now = self.store.version(self._place["Key"])
-        if (
-            now is None
-            or now.size != self.planned_source.size
-            or (self.in_place and self.old is not None and now == self.old.version)
-        ):
+        if now is None or now.size != self.planned_source.size:
+            return False
+        if self.in_place and self.old is not None and now == self.old.version:
             return False
         if tag is None or _strip_quotes(now.tag or "") != tag:
             raise UnreadableError(
-                "an object of the planned size is stored, but its ETag does not say whether it "
-                "is this one"
+                "an object of the planned size is stored, but its ETag does not say whether it is "
+                "this one"
             )
         return True
 
     def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
+        abort = partial(self.store.client.abort_multipart_upload, **self._place, UploadId=upload_id)
         # Not by `send`, which sends nothing after an interrupt.
         for tries in range(1, _ABORTS + 1):
             try:
                 with suppress(MissingError):
-                    call(
-                        lambda: self.store.client.abort_multipart_upload(
-                            **self._place, UploadId=upload_id
-                        ),
-                        self._place["Bucket"],
-                    )
+                    call(abort, self._place["Bucket"])
                 return
             except SbbfError as error:
                 if tries < _ABORTS and not isinstance(error, DeniedError):
@@ -390,31 +393,33 @@ class _S3Upload(Upload):
         those that are lost."""
         if self.old is None:
             return {"ContentType": PARQUET_TYPE}
-        assert isinstance(self.old.store, S3Store)
-        store, place = (
-            self.old.store,
-            {"Bucket": self.old.location.bucket, "Key": self.old.location.key},
-        )
+        store = self.old.store
+        assert isinstance(store, S3Store)
+        place = {"Bucket": self.old.location.bucket, "Key": self.old.location.key}
         attributes = self.old.version.attributes
         carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
+        tags = self._read_old_tags(store, place)
+        if tags:
+            carried["Tagging"] = urlencode(tags)
+        if store.facts.has_access_lists and _is_granted_to_others(store, place):
+            self.warnings.append(
+                "the old object's access list was not kept: only the owner, or the bucket's "
+                "policy, grants access to the new one"
+            )
+        return carried
+
+    def _read_old_tags(self, store: S3Store, place: dict[str, str]) -> list[tuple[str, str]] | None:
+        """Return the tags of the old object; None if it has none that can be kept."""
         # The answer to a GET has the number of tags only if the user may read them, so tags are
         # requested of every object.
-        if store.facts.has_tags:
-            try:
-                tags = self.read_tags(
-                    lambda: store.send(lambda: _tags(store.client, place)), "s3:GetObjectTagging"
-                )
-                if tags:
-                    carried["Tagging"] = urlencode(tags)
-            except UnsupportedError:
-                store.facts.has_tags = False
-        if store.facts.has_access_lists and _is_granted_to_others(store, place):
-            lost = (
-                "the old object's access list was not kept: only the owner, or the "
-                "bucket's policy, grants access to the new one"
-            )
-            self.warnings.append(lost)
-        return carried
+        if not store.facts.has_tags:
+            return None
+        request = partial(_tags, store.client, place)
+        try:
+            return self.read_tags(lambda: store.send(request), "s3:GetObjectTagging")
+        except UnsupportedError:
+            store.facts.has_tags = False
+            return None
 
 
 def _remains(upload_id: str) -> str:
@@ -425,9 +430,8 @@ def _remains(upload_id: str) -> str:
 
 
 def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
-    return [
-        (tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())
-    ]
+    tags = client.get_object_tagging(**place).get("TagSet", ())
+    return [(tag["Key"], tag["Value"]) for tag in tags]
 
 
 def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
@@ -507,7 +511,7 @@ class S3Facts:
                 uploads = self._list_uploads(prefix, "/")
                 if len(self._uploads) >= _MOST_PREFIXES:
                     self._uploads.clear()
-                self._uploads[prefix] = time.monotonic(), uploads
+                self._uploads[prefix] = (time.monotonic(), uploads)
         if uploads is None:
             # The prefix has more of them than one answer lists.
             uploads = self._list_uploads(key, "") or Counter()
