@@ -1,7 +1,8 @@
 """Objects of S3, Google Cloud Storage and Azure, files of HDFS and of HTTP servers: one interface
 for all services.
 
-    store       the interface of a service: read a range of one version, list the names below a prefix, publish a version in one step
+    store       the interface of a service: read a range of one version, list the names below a
+                prefix, publish a version in one step
     s3_bucket   reads of S3, by botocore, and its errors
     s3_publish  writes to S3
     cloud       reads of Google Cloud Storage, Azure and HTTP, by obstore

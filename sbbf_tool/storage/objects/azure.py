@@ -2,7 +2,8 @@
 committed blocks and new ones.
 
     in place     Get Block List, Put Block for the new bytes, one Put Block List
-    elsewhere    the same without old blocks: Put Block From URL, with which the service copies the old bytes itself
+    elsewhere    the same without old blocks: Put Block From URL, with which the service copies the
+                 old bytes itself
     256 KiB      and less: one Put Blob of the whole object
 
 The last request requires the ETag that was read (`If-Match`), or that no blob exists
@@ -94,39 +95,36 @@ class _BlobUpload(Upload):
     def _put(self, options: dict[str, Any]) -> None:
         data = self.read_all()
 
+        def put() -> None:
+            self.blob.upload_blob(data, overwrite=True, validate_content=True, **options)
+
         def is_stored() -> bool:
             now = self.store.send(self.blob.get_blob_properties)
-            return (bytes(now.content_settings.content_md5 or b""), now.size) == (
-                b64decode(md5_of(data)),
-                len(data),
-            )
+            md5 = bytes(now.content_settings.content_md5 or b"")
+            return md5 == b64decode(md5_of(data)) and bool(now.size == len(data))
 
-        upload = self.blob.upload_blob
-        write_once(
-            lambda: self.send(
-                lambda: upload(data, overwrite=True, validate_content=True, **options)
-            ),
-            is_stored,
-            self.in_place,
-        )
+        write_once(lambda: self.send(put), is_stored, self.in_place)
 
     def _put_blocks(self, attributes: dict[str, Any], condition: dict[str, Any]) -> None:
         blocks = self._committed_blocks() if self.in_place else []
-        plan = plan_blocks(
-            [size for _, size in blocks],
-            self.planned_source.keep,
-            self.planned_source.size,
-            self._can_copy,
-        )
+        sizes = [size for _, size in blocks]
+        planned = self.planned_source
+        plan = plan_blocks(sizes, planned.keep, planned.size, self._can_copy)
         old_ids = [block_id for block_id, _ in blocks]
         ids = new_ids(old_ids, len(plan.parts))
-        scope = {name: value for name, value in attributes.items() if name == "encryption_scope"}
+        scope = {}
+        if "encryption_scope" in attributes:
+            scope["encryption_scope"] = attributes["encryption_scope"]
         write_parts(
             lambda numbered: self._put_block(*numbered, scope),
             list(zip(ids, plan.parts, strict=True)),
         )
-        kept_ids, names = old_ids[: plan.num_old], [encode_id(block_id) for block_id in ids]
-        body = build_block_list(kept_ids, names)
+        new_names = [encode_id(block_id) for block_id in ids]
+        self._commit(old_ids[: plan.num_old], new_names, attributes | condition)
+
+    def _commit(self, old: list[str], new: list[str], options: dict[str, Any]) -> None:
+        """Make the blob visible that has these blocks, by their ids as the service states them."""
+        body = build_block_list(old, new)
 
         def set_body(request: Any) -> None:
             request.http_request.set_bytes_body(body)
@@ -137,46 +135,53 @@ class _BlobUpload(Upload):
             # And it takes no id that is not text. So the list is a body by hand; the one that it
             # replaces names a block that does not exist.
             self.blob.commit_block_list(
-                [BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition
+                [BlobBlock("replaced")], raw_request_hook=set_body, **options
             )
 
         def is_stored() -> bool:
             # The new ids are random, so no other client has committed these.
-            return [block_id for block_id, _ in self._list_blocks()] == [*kept_ids, *names]
+            return [block_id for block_id, _ in self._list_blocks()] == [*old, *new]
 
         write_once(lambda: self.send(commit), is_stored, self.in_place)
 
     def _put_block(self, block_id: str, part: Part, scope: dict[str, Any]) -> None:
-        size = part.end - part.start
-        if part.is_copy:
-            assert self.old is not None
-            source = _writer_of(self.old).copy_source(self.old.location.key)
-            # The library has no argument for this condition.
-            headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
-            try:
-                self.send(
-                    lambda: self.blob.stage_block_from_url(
-                        block_id,
-                        **source,
-                        source_offset=part.start,
-                        source_length=size,
-                        headers=headers,
-                        **scope,
-                    )
-                )
-                return
-            except OtherVersionError:
-                raise
-            except SbbfError as error:
-                # A firewall may close the account to its own service.
-                warning = (
-                    "the service did not copy old bytes itself, so they were uploaded "
-                    f"({error.message})"
-                )
-                if warning not in self.warnings:
-                    self.warnings.append(warning)
-        data = self.planned_source.read(part.start, size)
+        if part.is_copy and self._copy_block(block_id, part, scope):
+            return
+        data = self.planned_source.read(part.start, part.end - part.start)
         self.send(lambda: self.blob.stage_block(block_id, data, validate_content=True, **scope))
+
+    def _copy_block(self, block_id: str, part: Part, scope: dict[str, Any]) -> bool:
+        """Let the service copy a block of the old blob; return False, and add a warning, if it
+        refuses."""
+        assert self.old is not None
+        source = _writer_of(self.old).copy_source(self.old.location.key)
+        # The library has no argument for this condition.
+        headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
+
+        def copy() -> None:
+            self.blob.stage_block_from_url(
+                block_id,
+                **source,
+                source_offset=part.start,
+                source_length=part.end - part.start,
+                headers=headers,
+                **scope,
+            )
+
+        try:
+            self.send(copy)
+        except OtherVersionError:
+            raise
+        except SbbfError as error:
+            # A firewall may close the account to its own service.
+            warning = (
+                "the service did not copy old bytes itself, so they were uploaded "
+                f"({error.message})"
+            )
+            if warning not in self.warnings:
+                self.warnings.append(warning)
+            return False
+        return True
 
     def _committed_blocks(self) -> list[tuple[str, int]]:
         """Return ids and sizes of the blocks of the old version; none if it was written as a whole.
@@ -185,7 +190,9 @@ class _BlobUpload(Upload):
         """
         assert self.old is not None
         blocks = self._list_blocks()
-        return blocks if sum(size for _, size in blocks) == self.old.size else []
+        if sum(size for _, size in blocks) != self.old.size:
+            return []
+        return blocks
 
     def _list_blocks(self) -> list[tuple[str, int]]:
         blocks: list[tuple[str, int]] = []
@@ -208,8 +215,9 @@ class _BlobUpload(Upload):
         about those that are lost."""
         if self.old is None:
             return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
-        writer, headers = _writer_of(self.old), dict[str, str]()
+        writer = _writer_of(self.old)
         blob = writer.blob(self.old.location.key)
+        headers: dict[str, str] = {}
         options = _if_match(self.old) if self.old.version.tag else {}
         options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
         try:
@@ -218,7 +226,8 @@ class _BlobUpload(Upload):
             raise OtherVersionError from None
         if self.in_place:
             _ensure_replaceable(properties)
-        properties.content_settings.content_md5 = None  # of the old bytes
+        # It is that of the old bytes.
+        properties.content_settings.content_md5 = None
         carried: dict[str, Any] = {
             "content_settings": properties.content_settings,
             "metadata": properties.metadata,
@@ -258,44 +267,20 @@ class AzureWriter(CloudWriter):
 
     def _open_container(self, container: str, account: str | None) -> None:
         """Make the client; `account` is that which the URL names."""
-        uses_emulator = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
-            "1",
-            "true",
-            "yes",
-            "on",
-            "y",
-        )
-        self.account = (
-            account
-            or _setting("AZURE_STORAGE_ACCOUNT_NAME")
-            or (_EMULATOR if uses_emulator else "")
-        )
+        setting = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower()
+        uses_emulator = setting in ("1", "true", "yes", "on", "y")
+        self.account = account or _setting("AZURE_STORAGE_ACCOUNT_NAME")
+        if uses_emulator and not self.account:
+            self.account = _EMULATOR
         if not self.account:
             raise DeniedError("no account is set", hint=AZURE_HINT)
-        endpoint = (
-            _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-            or f"https://{self.account}.blob.core.windows.net"
-        )
-        if uses_emulator:
-            endpoint = f"{os.environ.get('AZURITE_BLOB_STORAGE_URL') or 'http://127.0.0.1:10000'}/{self.account}"
         self._key = _setting(
             "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"
         )
-        self._key = self._key or (EMULATOR_KEY if uses_emulator else "")
+        if uses_emulator and not self._key:
+            self._key = EMULATOR_KEY
         self._signature = _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
-        self._credential: Any = None
-        if self._key:
-            self._credential = {"account_name": self.account, "account_key": self._key}
-        elif self._signature:
-            self._credential = AzureSasCredential(self._signature)
-        elif token := _setting("AZURE_STORAGE_TOKEN"):
-            self._credential = SimpleNamespace(
-                get_token=lambda *_, **__: AccessToken(token, sys.maxsize)
-            )
-        else:
-            from azure.identity import DefaultAzureCredential
-
-            self._credential = DefaultAzureCredential()
+        self._credential = self._make_credential()
         # `CloudWriter.send` repeats requests.
         limits: dict[str, Any] = {
             "connection_timeout": CONNECT_SECONDS,
@@ -304,7 +289,7 @@ class AzureWriter(CloudWriter):
         }
         try:
             self._container = ContainerClient(
-                endpoint,
+                _find_endpoint(self.account, uses_emulator),
                 container,
                 credential=self._credential,
                 session=limited_session(),
@@ -312,6 +297,20 @@ class AzureWriter(CloudWriter):
             )
         except ValueError as error:
             raise DeniedError(f"no usable credentials ({error})", hint=AZURE_HINT) from None
+
+    def _make_credential(self) -> Any:
+        """Make what the client signs requests with."""
+        if self._key:
+            return {"account_name": self.account, "account_key": self._key}
+        if self._signature:
+            return AzureSasCredential(self._signature)
+        token = _setting("AZURE_STORAGE_TOKEN")
+        if token:
+            return SimpleNamespace(get_token=lambda *_, **__: AccessToken(token, sys.maxsize))
+        # Other credentials do not need this package.
+        from azure.identity import DefaultAzureCredential
+
+        return DefaultAzureCredential()
 
     def blob(self, key: str) -> BlobClient:
         return self._container.get_blob_client(key)
@@ -321,17 +320,19 @@ class AzureWriter(CloudWriter):
         contain credentials."""
         url = self.blob(key).url
         if self._key:
-            expiry, read = datetime.now(UTC) + _COPY_TIME, BlobSasPermissions(read=True)
-            place = (self.account, self._container.container_name, key)
-            return {
-                "source_url": f"{url}?{generate_blob_sas(*place, account_key=self._key, permission=read, expiry=expiry)}"
-            }
+            signature = generate_blob_sas(
+                self.account,
+                self._container.container_name,
+                key,
+                account_key=self._key,
+                permission=BlobSasPermissions(read=True),
+                expiry=datetime.now(UTC) + _COPY_TIME,
+            )
+            return {"source_url": f"{url}?{signature}"}
         if self._signature:
             return {"source_url": f"{url}?{self._signature}"}
-        return {
-            "source_url": url,
-            "source_authorization": f"Bearer {self._credential.get_token(_SCOPE).token}",
-        }
+        token = self._credential.get_token(_SCOPE).token
+        return {"source_url": url, "source_authorization": f"Bearer {token}"}
 
     def status_of(self, error: Any) -> tuple[int, str]:
         code = getattr(error, "error_code", None)
@@ -391,7 +392,8 @@ def _ensure_replaceable(blob: BlobProperties) -> None:
         raise _LEASED
     if blob.has_legal_hold:
         raise RefusedError("the object is under a legal hold", hint=ELSEWHERE)
-    if (until := blob.immutability_policy.expiry_time) is not None and until > datetime.now(UTC):
+    until = blob.immutability_policy.expiry_time
+    if until is not None and until > datetime.now(UTC):
         raise RefusedError(
             "the object must not be changed until its immutability policy ends", hint=ELSEWHERE
         )
@@ -467,7 +469,8 @@ def new_ids(old: Sequence[str], count: int) -> list[str]:
             "uses",
             hint=ELSEWHERE,
         )
-    in_use, ids = set(old), dict[str, None]()
+    in_use = set(old)
+    ids: dict[str, None] = {}
     while len(ids) < count:
         # The library takes an id as text: of each byte, the seven bits of an ASCII character.
         new_id = bytes(byte & 0x7F for byte in os.urandom(length)).decode()
@@ -484,12 +487,10 @@ def encode_id(text: str) -> str:
 def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
     """Build the body of Put Block List, of ids as the service states them: committed blocks, then
     uncommitted ones."""
-    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [
-        f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new
-    ]
-    return (
-        f'<?xml version="1.0" encoding="utf-8"?><BlockList>{"".join(blocks)}</BlockList>'.encode()
-    )
+    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old]
+    blocks += [f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new]
+    text = "".join(blocks)
+    return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{text}</BlockList>'.encode()
 
 
 _SCOPE = "https://storage.azure.com/.default"
@@ -503,5 +504,18 @@ EMULATOR_KEY = (
 )
 
 
+def _find_endpoint(account: str, uses_emulator: bool) -> str:
+    if uses_emulator:
+        emulator = os.environ.get("AZURITE_BLOB_STORAGE_URL") or "http://127.0.0.1:10000"
+        return f"{emulator}/{account}"
+    endpoint = _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    return endpoint or f"https://{account}.blob.core.windows.net"
+
+
 def _setting(*names: str) -> str:
-    return next((value for name in names if (value := os.environ.get(name))), "")
+    """Return the first of these environment variables that is set; empty if none is."""
+    for name in names:
+        value = os.environ.get(name)
+        if value:
+            return value
+    return ""

@@ -209,8 +209,8 @@ class CloudStore(ReadOnlyStore):
             listing = pages
             pages = None
             if listing is None:
-                first = last or None
-                listing = iter(obstore.list(self._store, prefix=prefix or None, offset=first))
+                stream = obstore.list(self._store, prefix=prefix or None, offset=last or None)
+                listing = iter(stream)
             # It may go on for ever without an object.
             page = within(LIST_SECONDS, lambda: next(listing, None))
             pages = listing

@@ -2,7 +2,8 @@
 the old object and the new bytes.
 
     256 KiB and less     one upload of the whole object
-    above                the new bytes are uploaded as a temporary object, and a compose request joins the old object and that one
+    above                the new bytes are uploaded as a temporary object, and a compose request
+                         joins the old object and that one
 
 The last request requires the generation that was read, and its metadata (`ifGenerationMatch`,
 `ifMetagenerationMatch`), or that no object exists. The temporary object is deleted also after an
@@ -70,9 +71,16 @@ TEMPORARY_SUFFIX = ".sbbf-tail"
 _BLOCK = 1 << 20
 
 _CARRIED = (
-    "cache_control", "content_disposition", "content_encoding", "content_language", "content_type", "custom_time", "metadata",
-    "storage_class", "contexts",
-)  # fmt: skip
+    "cache_control",
+    "content_disposition",
+    "content_encoding",
+    "content_language",
+    "content_type",
+    "custom_time",
+    "metadata",
+    "storage_class",
+    "contexts",
+)
 _ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECONDS)}
 """Arguments of all requests: `CloudWriter.send` repeats them."""
 
@@ -99,16 +107,15 @@ class _GoogleUpload(Upload):
         self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED
     ) -> Blob:
         """Return an object that is not stored yet, with attributes of the old one."""
-        key = (
-            old.kms_key_name.partition("/cryptoKeyVersions/")[0]
-            if old is not None and old.kms_key_name
-            else None
-        )
+        key = None
+        if old is not None and old.kms_key_name:
+            key = old.kms_key_name.partition("/cryptoKeyVersions/")[0]
         blob = self.store.bucket.blob(name, kms_key_name=key)
         if old is None:
             blob.content_type = PARQUET_TYPE
         for attribute in attributes:
-            if value := getattr(old, attribute, None):
+            value = getattr(old, attribute, None)
+            if value:
                 setattr(blob, attribute, value)
         return blob
 
@@ -126,22 +133,26 @@ class _GoogleUpload(Upload):
 
     def _compose(self, old: Blob | None, condition: dict[str, Any]) -> None:
         plan = self.planned_source
-        keeps_old = (
-            self.old is not None
-            and self.old.location.bucket == self.target.bucket
-            and plan.keep == self.old.size
-        )
-        first = [old] if old is not None and keeps_old else []
         tail = self._new_blob(_temporary_name(self.target.key), old, ("storage_class",))
         tail.chunk_size = UPLOAD_PART
+        parts = [tail]
+        new_bytes = plan
+        if old is not None and self._keeps_whole:
+            parts = [old, tail]
+            new_bytes = plan.new_bytes()
         with cleaning_up(lambda: self._delete(tail)):
             try:
-                self._upload(tail, plan.new_bytes() if first else plan)
-                self._compose_target(
-                    [*first, tail], self._new_blob(self.target.key, old), condition
-                )
+                self._upload(tail, new_bytes)
+                self._compose_target(parts, self._new_blob(self.target.key, old), condition)
             finally:
                 self._delete(tail)
+
+    @property
+    def _keeps_whole(self) -> bool:
+        """Whether the new object begins with the whole old one, in the same bucket."""
+        if self.old is None or self.old.location.bucket != self.target.bucket:
+            return False
+        return self.planned_source.keep == self.old.size
 
     def _upload(self, tail: Blob, source: Source) -> None:
         def upload() -> None:
@@ -156,14 +167,13 @@ class _GoogleUpload(Upload):
         def is_composed(now: Blob) -> bool:
             return (now.size, now.crc32c) == (self.planned_source.size, checksum)
 
-        def compose() -> None:
+        def request() -> None:
             generations = [part.generation for part in parts]
+            blob.compose(parts, if_source_generation_match=generations, **condition, **_ONCE)
+
+        def compose() -> None:
             try:
-                self.store.send(
-                    lambda: blob.compose(
-                        parts, if_source_generation_match=generations, **condition, **_ONCE
-                    )
-                )
+                self.store.send(request)
             except MissingError:
                 # The old object is gone, or a concurrent run has replaced the temporary object.
                 raise OtherVersionError from None
@@ -177,20 +187,21 @@ class _GoogleUpload(Upload):
 
     def _delete(self, tail: Blob) -> None:
         """Delete the temporary object; add a warning if it remains."""
+
+        def request() -> None:
+            tail.delete(if_generation_match=tail.generation, **_ONCE)
+
         try:
             # Its answer may be missing: then it may exist or not.
-            self.store.send(
-                lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True
-            )
+            self.store.send(request, once=True)
         except (MissingError, OtherVersionError):
             # A concurrent run has replaced the object, and deletes it.
             return
         except SbbfError as error:
-            warning = (
-                f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain "
-                f"({error.message}): delete them, or set a lifecycle rule"
+            self.warnings.append(
+                f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({error.message}): "
+                "delete them, or set a lifecycle rule"
             )
-            self.warnings.append(warning)
 
     def _find_old(self) -> Blob | None:
         """Return the version that was read, None if there is none; add a warning if others have
@@ -207,16 +218,24 @@ class _GoogleUpload(Upload):
             old: Blob = store.writer.find(self.old.location.key, self.old.version.generation)
         except MissingError:
             raise OtherVersionError from None
-        owner = (old.owner or {}).get("entity")
-        entities = [
-            str(entry.get("entity")) for entry in old._properties.get("acl", ())
-        ]  # `old.acl` would request them again
-        if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
+        if _is_granted_to_others(old):
             self.warnings.append(
                 "the old object's access list was not kept: the new one has the default of the "
                 "bucket"
             )
         return old
+
+
+def _is_granted_to_others(blob: Blob) -> bool:
+    """Return whether the access list of an object has others than its owner and the roles of the
+    project."""
+    owner = (blob.owner or {}).get("entity")
+    # `blob.acl` would request them again.
+    for entry in blob._properties.get("acl", ()):
+        entity = str(entry.get("entity"))
+        if entity != owner and not entity.lower().startswith("project"):
+            return True
+    return False
 
 
 class GoogleWriter(CloudWriter):
@@ -232,7 +251,8 @@ class GoogleWriter(CloudWriter):
         account = _service_account()
         try:
             credentials = _credentials(account)
-        except Exception as error:  # google-auth's own errors, and those of each kind of credential
+        except Exception as error:
+            # google-auth's own errors, and those of each kind of credential.
             raise DeniedError(
                 f"no usable credentials ({type(error).__name__})", hint=GOOGLE_HINT
             ) from None
@@ -275,9 +295,8 @@ class GoogleWriter(CloudWriter):
 def _temporary_name(key: str) -> str:
     """Return a name that listings of a lake skip."""
     folder, slash, base = key.rpartition("/")
-    return (
-        f"{folder}{slash}.sbbf-{hashlib.sha256(base.encode()).hexdigest()[:24]}{TEMPORARY_SUFFIX}"
-    )
+    digest = hashlib.sha256(base.encode()).hexdigest()[:24]
+    return f"{folder}{slash}.sbbf-{digest}{TEMPORARY_SUFFIX}"
 
 
 def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
@@ -297,7 +316,8 @@ def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
         zeros = 0
         for start in range(0, length, _BLOCK):
             block = bytes(min(_BLOCK, length - start))
-            total, zeros = google_crc32c.extend(total, block), google_crc32c.extend(zeros, block)
+            total = google_crc32c.extend(total, block)
+            zeros = google_crc32c.extend(zeros, block)
         total ^= zeros ^ int.from_bytes(b64decode(checksum), "big")
     return b64encode(total.to_bytes(4, "big")).decode()
 
@@ -305,7 +325,8 @@ def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
 def _ensure_replaceable(blob: Blob) -> None:
     """Raise RefusedError if an object cannot be replaced, or its new version would lack an
     attribute."""
-    metadata = blob._properties  # it has no other name for the customer's key
+    # The library has no other name for the customer's key.
+    metadata = blob._properties
     if metadata.get("temporaryHold") or metadata.get("eventBasedHold"):
         raise RefusedError(
             "the object is under a hold",
@@ -345,11 +366,9 @@ def _credentials(account: dict[str, Any]) -> Any:
 def _service_account() -> dict[str, Any]:
     """Return the key of a service account that the environment names; empty if it names none."""
     text = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY")
+    path = os.environ.get("GOOGLE_SERVICE_ACCOUNT") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")
     try:
-        if not text and (
-            path := os.environ.get("GOOGLE_SERVICE_ACCOUNT")
-            or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")
-        ):
+        if path and not text:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         account = json.loads(text) if text else {}
