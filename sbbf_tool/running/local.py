@@ -24,7 +24,7 @@ from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
-from sbbf_tool.storage.local import share_listings
+from sbbf_tool.storage.leftovers import share_listings
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
 

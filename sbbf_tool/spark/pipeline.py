@@ -52,7 +52,7 @@ from sbbf_tool.spark.listing import (
     table_of,
 )
 from sbbf_tool.spark.rows import PACKED, Batches, compute_once, ddl_of, map_in_arrow, pack_batches
-from sbbf_tool.storage.local import share_listings
+from sbbf_tool.storage.leftovers import share_listings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -36,13 +36,8 @@ from typing import NamedTuple
 from sbbf_tool.display import quote_word
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.local import (
-    JOURNAL_SUFFIX,
-    MOST_JOURNAL_BYTES,
-    remove_stale_checksum,
-    sync_name,
-    temporary_file,
-)
+from sbbf_tool.storage.leftovers import JOURNAL_SUFFIX, MOST_JOURNAL_BYTES
+from sbbf_tool.storage.local import remove_stale_checksum, sync_name, temporary_file
 from sbbf_tool.storage.source import LocalSource, Piece, PlannedSource, Source
 from sbbf_tool.storage.system_calls import (
     FORBIDDEN,

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from sbbf_tool.storage.local import USUAL, open_locked, sweep, temporary_path
+from sbbf_tool.storage.leftovers import open_locked, sweep, temporary_path
+from sbbf_tool.storage.local import USUAL
 from sbbf_tool.storage.system_calls import READ, ensure_can_change, sync, sync_folder, write_all
 
 if TYPE_CHECKING:

@@ -19,11 +19,9 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
@@ -31,16 +29,21 @@ from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage import system_calls
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
+from sbbf_tool.storage.leftovers import (
+    PRIVATE,
+    TEMPORARY_SUFFIX,
+    left_names,
+    open_locked,
+    remove_left,
+    sweep,
+    temporary_path,
+)
 from sbbf_tool.storage.source import LocalSource, Source
 from sbbf_tool.storage.system_calls import (
-    CAN_CHANGE,
     FORBIDDEN,
     NO_FOLLOW,
     READ,
-    clone,
     close,
-    is_locked,
-    is_open_file,
     leads_to,
     lock,
     lock_exclusively,
@@ -50,7 +53,6 @@ from sbbf_tool.storage.system_calls import (
     sync,
     sync_folder,
     unlock,
-    user_id,
     write_all,
 )
 from sbbf_tool.storage.threads import cleaning_up
@@ -58,19 +60,11 @@ from sbbf_tool.storage.threads import cleaning_up
 if TYPE_CHECKING:
     from sbbf_tool.storage.source import Bytes
 
-TEMPORARY_SUFFIX = ".sbbf-tmp"
-JOURNAL_SUFFIX = ".sbbf-journal"
-MOST_JOURNAL_BYTES = 4 << 10
 OTHER_FOLDER = "write to another folder"
 _BLOCK_BYTES = 1 << 20
-PRIVATE = 0o600
 USUAL = 0o666
 """Mode of new files, before the umask applies."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF)
-_NAME = r"(?s)(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX)
-"""Name of a temporary file. The first group is the result of `_stem` for the target's name."""
-_listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
-"""Temporary files per folder, as the current run has listed them; None outside a run."""
 
 
 @contextmanager
@@ -389,33 +383,8 @@ def ensure_free(target: str) -> None:
         return
     except (OSError, ValueError) as error:
         raise RefusedError(reason_of(error), file=target, hint="name another path") from error
-    if not (stat.S_ISREG(status.st_mode) and _left_names(os.path.realpath(target), status)):
+    if not (stat.S_ISREG(status.st_mode) and left_names(os.path.realpath(target), status)):
         raise _exists(target)
-
-
-def _left_names(real: str, status: os.stat_result) -> list[str]:
-    """Return the temporary names of a file that was killed between `link` and `unlink`, which gave
-    it the name `real`; none if its process lives."""
-    if status.st_nlink < 2:
-        return []
-    folder, base = os.path.split(real)
-    left = []
-    with suppress(OSError), os.scandir(folder or ".") as entries:
-        for entry in entries:
-            match = re.fullmatch(_NAME, entry.name)
-            is_temporary = match is not None and match[1] == _stem(base)
-            if is_temporary and os.path.samestat(entry.stat(follow_symlinks=False), status):
-                left.append(entry.path)
-    return left if left and not _is_other_locked(real) else []
-
-
-def remove_left(real: str) -> None:
-    """Remove the file that a killed command gave a new name, so that the command can be repeated.
-    Raises OSError."""
-    with suppress(FileNotFoundError):
-        left = _left_names(real, os.lstat(real))
-        for path in [real, *left] if left else []:
-            os.unlink(path)
 
 
 def ensure_open_to_changes(target: str) -> None:
@@ -480,140 +449,3 @@ def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
         message = f"cannot create a file beside the target: {reason}"
         return RefusedError(message, file=target, hint=ELSEWHERE)
     return WriteError(reason, file=target, hint=ELSEWHERE)
-
-
-def temporary_path(path: str) -> str:
-    """Return an unused path beside `path` that `sweep` recognizes."""
-    folder, base = os.path.split(path)
-    return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
-
-
-def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> int:
-    """Create a file, or a clone of an open one, locked so that no other process removes it; return
-    its descriptor. Raises OSError."""
-    is_clone = original is not None and clone(original, path)
-    flags = NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, mode)
-    except PermissionError:
-        if not is_clone:
-            raise
-        # The clone has the mode of its original, which its owner may not write.
-        os.unlink(path)
-        return open_locked(path, mode)
-    if is_clone:
-        os.fchmod(fd, mode)
-    with suppress(OSError):
-        lock_exclusively(fd)
-    if os.fstat(fd).st_nlink:
-        return fd
-    # Another process removed the file before it was locked.
-    os.close(fd)
-    return open_locked(path, mode)
-
-
-@contextmanager
-def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
-    """Let `sweep` list each folder once while the block runs, however many of its files change.
-
-    Files that other processes leave behind during this run are removed by the next run. A run of
-    several blocks passes the same `listings` to each, initially empty.
-    """
-    before = _listings.get()
-    _listings.set({} if listings is None else listings)
-    try:
-        yield
-    finally:
-        _listings.set(before)
-
-
-def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False) -> None:
-    """Remove the temporary files that killed processes left in a folder, those of its file `base`
-    or of all, and the journals of files that were deleted.
-
-    Files of living processes are locked and stay, and so do all those of a target that another
-    process has locked: between two exchanges of names, one of them is the file of a third.
-    `is_locked_here` is whether this process has that lock. In a shared folder, other users may give
-    such a name to anything, so links are not followed and FIFOs and devices are not opened.
-    """
-    names = _list_leftovers(folder, is_shared=base is not None)
-    if not CAN_CHANGE:
-        return
-    for name in names:
-        path = os.path.join(folder, name)
-        if name.startswith(".") and name.endswith(JOURNAL_SUFFIX):
-            _sweep_journal(path)
-        match = re.fullmatch(_NAME, name)
-        if match is None or (base is not None and match[1] != _stem(base)):
-            continue
-        target = None
-        if not is_locked_here:
-            target = os.path.join(folder, base or match[1][1:-1])
-        with suppress(OSError):
-            _sweep_file(path, target)
-
-
-def _list_leftovers(folder: str, *, is_shared: bool) -> list[str]:
-    """Return the names in a folder of the kinds that killed processes leave; as the run has listed
-    them before if they are shared."""
-    listings = _listings.get() if is_shared else None
-    if listings is not None and folder in listings:
-        return listings[folder]
-    names: list[str] = []
-    # Unlike `listdir`, this never has all names of a large folder in memory.
-    with suppress(OSError), os.scandir(folder or ".") as entries:
-        suffixes = (TEMPORARY_SUFFIX, JOURNAL_SUFFIX)
-        names = [entry.name for entry in entries if entry.name.endswith(suffixes)]
-    if listings is not None:
-        listings[folder] = names
-    return names
-
-
-def _sweep_file(path: str, target: str | None) -> None:
-    """Remove a temporary file unless a process has it locked, or another process has locked its
-    `target`. Raises OSError."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return
-    fd = open_to_change(path)
-    try:
-        lock_exclusively(fd)
-        is_changing = target is not None and _is_other_locked(target, fd)
-        if leads_to(path, fd) and not is_changing:
-            os.unlink(path)
-    finally:
-        close(fd)
-
-
-def _sweep_journal(path: str) -> None:
-    """Remove the journal of an append if this user wrote it and its file does not exist any more:
-    there is nothing to undo."""
-    folder, name = os.path.split(path)
-    target = os.path.join(folder, name[1:].removesuffix(JOURNAL_SUFFIX))
-    with suppress(OSError):
-        status = os.lstat(path)
-        is_ours = (
-            stat.S_ISREG(status.st_mode)
-            and status.st_uid == user_id()
-            and status.st_size <= MOST_JOURNAL_BYTES
-        )
-        if is_ours and not os.path.lexists(target):
-            os.unlink(path)
-
-
-def _is_other_locked(path: str, fd: int = -1) -> bool:
-    """Return whether another process has the lock on a file that is not the one open as `fd`; False
-    if there is no such file."""
-    try:
-        other = os.open(path, READ | NO_FOLLOW)
-    except OSError:
-        return False
-    try:
-        return not is_open_file(os.fstat(other), fd) and is_locked(other)
-    finally:
-        close(other)
-
-
-def _stem(base: str) -> str:
-    # A file name may have at most 255 bytes, and the target's name may use them all. The dot hides
-    # the file from Hadoop and Spark.
-    return f".{os.fsencode(base)[:200].decode(errors='ignore')}."

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError
-from sbbf_tool.storage import local
+from sbbf_tool.storage import leftovers, local
 from sbbf_tool.storage.append import ensure_appendable
 from sbbf_tool.storage.names import is_url, locate
 from sbbf_tool.storage.source import Source
@@ -120,7 +120,7 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
     if folder == known:
         return known
     with local.temporary_file(real, target) as (temporary, _):
-        new_name = local.temporary_path(real)
+        new_name = leftovers.temporary_path(real)
         try:
             os.rename(temporary, new_name)
         except OSError as error:

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage import listing, local, table_formats
+from sbbf_tool.storage import leftovers, listing, local, table_formats
 from sbbf_tool.storage.copying import BegunCopy, has_reflinks
 from sbbf_tool.storage.inputs import FileIn, FileSystemLike, OpenFileSource, Readable, find_input
 
@@ -351,7 +351,7 @@ def sweep(name: str) -> None:
     """Remove the files that killed commands left beside a local file. Stores do not list incomplete
     uploads."""
     if not is_url(name):
-        local.sweep(*os.path.split(os.path.realpath(locate(name))))
+        leftovers.sweep(*os.path.split(os.path.realpath(locate(name))))
 
 
 def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | None:

@@ -13,7 +13,7 @@ from threading import Lock
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.local import open_locked, temporary_path
+from sbbf_tool.storage.leftovers import open_locked, temporary_path
 from sbbf_tool.storage.source import Bytes, SourceRange
 from sbbf_tool.storage.system_calls import FORBIDDEN, read_all, reason_of
 

@@ -17,13 +17,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.attributes import carry_over
-from sbbf_tool.storage.local import (
-    USUAL,
-    give_new_name,
-    remove_left,
-    temporary_file,
-    temporary_path,
-)
+from sbbf_tool.storage.leftovers import remove_left, temporary_path
+from sbbf_tool.storage.local import USUAL, give_new_name, temporary_file
 from sbbf_tool.storage.permissions import ensure_renames
 from sbbf_tool.storage.system_calls import (
     CAN_CHANGE,

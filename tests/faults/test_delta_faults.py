@@ -14,7 +14,7 @@ import pytest
 from faults.failing_system import CALLS, Disturbance, Killer, fail_with
 from faults.write_paths import COMMIT, TABLE, TABLE_PATHS
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
 from support.delta_logs import actions_of, copies_of, open_table
 from support.delta_tables import ids_of, make_table
 from support.tables import each

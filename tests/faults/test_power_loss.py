@@ -24,7 +24,7 @@ from faults.write_paths import FILE, Before, assert_whole, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import interrupted
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
 from support.journals import entry_of, place
 from support.samples import listing, write_events
 from support.tables import each

@@ -18,7 +18,7 @@ from faults.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
 from support.samples import listing
 
 PATH = TABLE_PATHS[ADD_INDEX]

@@ -10,7 +10,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.running import local
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
 from support.lakes import assert_has_filters, small_files
 from support.tables import each
 

@@ -30,7 +30,7 @@ from sbbf_tool.running.discover import discover
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.work import Work
-from sbbf_tool.storage.local import sweep
+from sbbf_tool.storage.leftovers import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
 from support.lakes import assert_has_filters, digests, small_files
 from support.tables import each

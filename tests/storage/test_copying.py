@@ -16,7 +16,8 @@ from sbbf_tool import RefusedError, SbbfError, add_filters
 from sbbf_tool.editing import edit
 from sbbf_tool.storage import copying, system_calls
 from sbbf_tool.storage.copying import BegunCopy
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX, begin_copy, replace
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
+from sbbf_tool.storage.local import begin_copy, replace
 from sbbf_tool.storage.source import LocalSource
 from support.samples import write_events
 from support.tables import each

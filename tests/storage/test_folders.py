@@ -22,7 +22,7 @@ from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX, open_locked, temporary_path
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX, open_locked, temporary_path
 from sbbf_tool.storage.whole import write_whole
 from sbbf_tool.verbs.add_filter import AddReport
 from support.places import needs_root, open_folder, small_disk, without_privileges

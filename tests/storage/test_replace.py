@@ -10,7 +10,7 @@ import stat
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage import local
+from sbbf_tool.storage import leftovers
 from sbbf_tool.storage.local import replace
 from sbbf_tool.storage.source import LocalSource
 from storage.replacing import NEW, OLD, accept, append, failing, names, set_attribute
@@ -184,7 +184,10 @@ NAMES = {
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(OLD)
-    leftover = path.with_name(f"{local._stem(path.name)}0123456789ab{local.TEMPORARY_SUFFIX}")
+    name = f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
+    leftover = path.with_name(name)
+        f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
+    )
     leftover.write_bytes(b"of a killed process")
     assert append(path) == []
     assert path.read_bytes() == NEW

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage import local, system_calls
-from sbbf_tool.storage.local import replace, sweep
+from sbbf_tool.storage import leftovers, local, system_calls
+from sbbf_tool.storage.leftovers import sweep
+from sbbf_tool.storage.local import replace
 from sbbf_tool.storage.source import LocalSource
 from storage.replacing import NEW, OLD, accept, append, failing, names
 from support.places import open_folder, small_disk, without_privileges
@@ -284,7 +285,7 @@ def test_a_command_that_was_killed_between_link_and_unlink_can_be_repeated(path)
 @each("kind", ["another file has the temporary name", "another name", "a link"])
 def test_a_target_that_no_killed_command_left_stays(path, kind):
     out = path.with_name("out")
-    temporary = path.with_name(f".out.0123456789ab{local.TEMPORARY_SUFFIX}")
+    temporary = path.with_name(f".out.0123456789ab{leftovers.TEMPORARY_SUFFIX}")
     out.write_bytes(b"precious")
     if kind == "another name":
         os.link(out, path.with_name("other"))
@@ -347,12 +348,12 @@ def test_a_file_that_may_not_be_read_is_unreadable():
 
 
 def test_what_dead_processes_left_is_swept_and_nothing_else(path):
-    dead = f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"
+    dead = f".a.parquet.0123456789ab{leftovers.TEMPORARY_SUFFIX}"
     foreign_files = [
-        f".a.parquet.notes{local.TEMPORARY_SUFFIX}",
-        f".a.parquet.b.0123456789ab{local.TEMPORARY_SUFFIX}",
-        f".b.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
-        f"a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f".a.parquet.notes{leftovers.TEMPORARY_SUFFIX}",
+        f".a.parquet.b.0123456789ab{leftovers.TEMPORARY_SUFFIX}",
+        f".b.parquet.0123456789ab{leftovers.TEMPORARY_SUFFIX}",
+        f"a.parquet.0123456789ab{leftovers.TEMPORARY_SUFFIX}",
         ".a.parquet.0123456789ab",
         "a.parquet.sbbf-tmp",
     ]
@@ -379,7 +380,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 
     def sweep_first(fd: int, how: int) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        if name.endswith(local.TEMPORARY_SUFFIX) and not swept:
+        if name.endswith(leftovers.TEMPORARY_SUFFIX) and not swept:
             swept.append(name)
             os.unlink(name)
         lock(fd, how)
@@ -395,7 +396,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 @each("kind", ["link", "dangling link", "loop", "fifo", "folder"])
 def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch, kind):
     planted, victim = (
-        path.with_name(f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"),
+        path.with_name(f".a.parquet.0123456789ab{leftovers.TEMPORARY_SUFFIX}"),
         path.with_name("victim"),
     )
     if kind == "fifo":

@@ -19,7 +19,7 @@ from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.contents import CURRENT, Contents
 from sbbf_tool.frozen import replace
 from sbbf_tool.storage import places
-from sbbf_tool.storage.local import sweep
+from sbbf_tool.storage.leftovers import sweep
 from sbbf_tool.storage.system_calls import READ, close, leads_to, lock, open_to_change
 from sbbf_tool.storage.whole import ensure_own_link, write_whole
 

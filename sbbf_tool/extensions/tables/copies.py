@@ -31,7 +31,7 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
-from sbbf_tool.storage.local import TEMPORARY_SUFFIX, sweep
+from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX, sweep
 from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
