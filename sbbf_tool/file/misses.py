@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -96,8 +97,6 @@ def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
 def _javascript_number(number: float) -> str:
     """Format a number like ECMAScript's Number::toString: shortest digits, with an exponent from
     1e21 up and from 1e-7 down."""
-    from decimal import Decimal
-
     if number != number or number in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
     if number == 0:

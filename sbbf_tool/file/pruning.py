@@ -23,6 +23,7 @@ from sbbf_tool.file.filter_answers import (
 )
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
+from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_short
@@ -236,7 +237,6 @@ def by_dictionary(
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
-    from sbbf_tool.parquet import equals
     from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column

@@ -155,14 +155,17 @@ class Inspect(ReadingVerb[InspectReport]):
         chosen = file.find_columns(names, strict=file.run.strict)
         file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
         rows: list[FilterReport] = []
-        stored: list[StoredFilter] = []
+        filters: list[StoredFilter] = []
         for row_group, column in self._chunks(file, chosen):
-            rows.append(_chunk_report(file, row_group, column, stored, self.bitsets))
+            row, stored = _chunk_report(file, row_group, column, self.bitsets)
+            rows.append(row)
+            if stored is not None:
+                filters.append(stored)
         has_all_columns = len(chosen) == len(file.footer.columns)
         is_readable = not any(row.unreadable for row in rows)
         unreferenced = []
         if self.search and self.bitsets and has_all_columns and is_readable:
-            unreferenced = unreferenced_ranges(file, stored)
+            unreferenced = unreferenced_ranges(file, filters)
         locked = _find_locked(file)
         metadata = file.footer.metadata
         return InspectReport(
@@ -234,15 +237,13 @@ def _key_notes(file: ParquetFile) -> Iterator[str]:
 
 
 def _chunk_report(
-    file: ParquetFile,
-    row_group: int,
-    column: Column,
-    stored_filters: list[StoredFilter],
-    measure: bool,
-) -> FilterReport:
+    file: ParquetFile, row_group: int, column: Column, measure: bool
+) -> tuple[FilterReport, StoredFilter | None]:
+    """Return the report on a chunk, and its filter as far as it can be read."""
     meta = file.footer.chunk_meta(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
     fields: dict[str, Any] = {}
+    read_as: StoredFilter | None = None
     encrypted = file.encryption_of(row_group, column) if meta.is_encrypted else None
     if place is None or encrypted:
         fields["warnings"] = (encrypted,) if encrypted else _offset_warnings(meta)
@@ -251,10 +252,10 @@ def _chunk_report(
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            read_as, of_draft = stored, dict[str, Any]()
+            read_as = stored
+            of_draft: dict[str, Any] = {}
             if stored.header.readings:
                 read_as, of_draft = _draft(file, stored, measure)
-            stored_filters.append(read_as)
             fields.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.unsupported_reason:
                 fields.update(_of_bitset(file, read_as))
@@ -265,7 +266,7 @@ def _chunk_report(
             fields.update(of_draft)
         except UnreadableError as error:
             fields["unreadable"] = error.with_place
-    return FilterReport(
+    report = FilterReport(
         row_group=row_group,
         column=column.name,
         physical_type=column.physical,
@@ -276,6 +277,7 @@ def _chunk_report(
         encrypted=meta.is_encrypted,
         **fields,
     )
+    return report, read_as
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
