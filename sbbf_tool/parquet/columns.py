@@ -10,6 +10,7 @@ lists and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -82,8 +83,7 @@ class Column(Frozen):
 
     @property
     def width(self) -> int | None:
-        """Bytes of a value in PLAIN form; None for BYTE_ARRAY (any length) and BOOLEAN (one
-        bit)."""
+        """Bytes of a value in PLAIN form; None for BYTE_ARRAY and BOOLEAN (one bit)."""
         return FIXED_WIDTHS.get(self.physical) or self.type_length or None
 
     @property
@@ -111,19 +111,17 @@ class Column(Frozen):
         `INT(64,signed)` of an INT64 says nothing new, and only some writers state it.
         """
         physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
-        return (
-            physical
-            if str(self.logical or "") in ("", f"INT({physical[3:]},signed)")
-            else f"{physical} {self.logical}"
-        )
+        says_nothing_new = ("", f"INT({physical[3:]},signed)")
+        if str(self.logical or "") in says_nothing_new:
+            return physical
+        return f"{physical} {self.logical}"
 
 
 def ensure_readable(column: Column, place: str) -> None:
     """Ensure that the schema states a physical type and, if it separates values in pages, their
     length. Raises UnreadableError."""
-    if column.physical == UNKNOWN or (
-        column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length
-    ):
+    lacks_length = column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length
+    if column.physical == UNKNOWN or lacks_length:
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
@@ -132,10 +130,14 @@ def ensure_readable(column: Column, place: str) -> None:
 def quote(path: tuple[str, ...]) -> str:
     """Join the parts of a path into a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is
     `unquote`."""
-    return ".".join(
-        f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part
-        for part in path
-    )
+    return ".".join(map(_quote_part, path))
+
+
+def _quote_part(part: str) -> str:
+    if part and "." not in part and "`" not in part:
+        return part
+    doubled = part.replace("`", "``")
+    return f"`{doubled}`"
 
 
 def unquote(name: str) -> tuple[str, ...]:
@@ -144,7 +146,8 @@ def unquote(name: str) -> tuple[str, ...]:
     parts: list[str] = []
     pos = 0
     while (part := _PART.match(name, pos)) is not None:
-        parts.append(part[0] if part["quoted"] is None else part["quoted"].replace("``", "`"))
+        quoted = part["quoted"]
+        parts.append(part[0] if quoted is None else quoted.replace("``", "`"))
         pos = part.end()
         if pos == len(name):
             return tuple(parts)
@@ -160,14 +163,7 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     `a#2` is the second of several columns `a`. Raises UsageError, with similar names, if none or
     several match.
     """
-    try:
-        path = unquote(name)
-    except UsageError:
-        # A column name may contain a backtick, which needs no quoting as long as the name has no
-        # other meaning.
-        path = (name,)
-        if not any(column.path == path for column in columns):
-            raise
+    path = _path_meant(columns, name)
     for candidates in (
         [column for column in columns if column.path == path],
         [column for column in columns if column.path == (name,)],
@@ -176,21 +172,31 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            hint = f"name one of {some_of([column.name for column in candidates])}"
+            names = [column.name for column in candidates]
             raise UsageError(
                 f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns",
-                hint=hint,
+                hint=f"name one of {some_of(names)}",
             )
-    if (
-        "#" in name
-        and (same := next((column for column in columns if column.name == name), None)) is not None
-    ):
-        return same
+    if "#" in name:
+        for column in columns:
+            if column.name == name:
+                return column
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
-    names = {column.name: None for column in columns} | {
-        quote(column.short_path): None for column in columns if not column.number
-    }
-    raise no_column(name, list(names), "file")
+    full_names = [column.name for column in columns]
+    short_names = [quote(column.short_path) for column in columns if not column.number]
+    raise no_column(name, list(dict.fromkeys(full_names + short_names)), "file")
+
+
+def _path_meant(columns: Sequence[Column], name: str) -> tuple[str, ...]:
+    try:
+        return unquote(name)
+    except UsageError:
+        # A column name may contain a backtick, which needs no quoting as long as the name has no
+        # other meaning.
+        path = (name,)
+        if not any(column.path == path for column in columns):
+            raise
+        return path
 
 
 def ensure_leaf(name: str, below: Sequence[str]) -> None:
@@ -203,12 +209,10 @@ def ensure_leaf(name: str, below: Sequence[str]) -> None:
 
 def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with
-    those that it has."""
-    hint = (
-        f"the columns of the {owner} are {some_of(names)}"
-        if names
-        else f"the {owner} has no columns"
-    )
+    those that the file or table has."""
+    hint = f"the {owner} has no columns"
+    if names:
+        hint = f"the columns of the {owner} are {some_of(names)}"
     return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
 
 
@@ -233,23 +237,27 @@ class Leaf(NamedTuple):
         """Return the column with this name; its physical type is UNKNOWN if no reader can read its
         pages."""
         element = self.element
-        physical, length, logical, doubt = UNKNOWN, 0, None, self.doubt
+        physical = UNKNOWN
+        length = 0
+        logical = None
+        doubt = self.doubt
         if not doubt:
-            physical, logical = PHYSICAL_TYPES[element.type], logical_of(element)
-            length = (
-                max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
-            )
+            physical = PHYSICAL_TYPES[element.type]
+            if element.type == Type.FIXED_LEN_BYTE_ARRAY:
+                length = max(element.type_length or 0, 0)
+            logical = logical_of(element)
             doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
-        kind, levels = (
-            (physical, length, None if doubt else logical),
-            (self.definition, self.repetition),
-        )
+            if doubt:
+                logical = None
         return Column(
             index,
             path,
             short_path,
-            *kind,
-            *levels,
+            physical,
+            length,
+            logical,
+            self.definition,
+            self.repetition,
             doubt,
             variant=self.path if self.is_in_variant else (),
         )
@@ -262,20 +270,21 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
         leaf.column(index, leaf.path, leaf.short_path)
         for index, leaf in enumerate(leaves_of(schema))
     )
-    by_path: dict[tuple[str, ...], list[int]] = {}
+    if len({column.path for column in columns}) == len(columns):
+        return columns
+    return _with_numbers(columns)
+
+
+def _with_numbers(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns with numbers for those whose path another column has too."""
+    num_columns = Counter(column.path for column in columns)
+    numbers: Counter[tuple[str, ...]] = Counter()
+    numbered = []
     for column in columns:
-        by_path.setdefault(column.path, []).append(column.index)
-    numbers = {
-        index: number
-        for same in by_path.values()
-        if len(same) > 1
-        for number, index in enumerate(same, 1)
-    }
-    return (
-        tuple(replace(column, number=numbers.get(column.index, 0)) for column in columns)
-        if numbers
-        else columns
-    )
+        if num_columns[column.path] > 1:
+            numbers[column.path] += 1
+        numbered.append(replace(column, number=numbers[column.path]))
+    return tuple(numbered)
 
 
 def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:
@@ -283,9 +292,9 @@ def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[
     they say nothing."""
     days, int96, texts = readings_of(metadata)
     if texts:
-        columns = with_readings_of_texts(
-            columns, texts, [column.short_path for column in leaf_columns(metadata.schema)]
-        )
+        # The columns may have their names in a table, but the texts those in the file.
+        paths = [column.short_path for column in leaf_columns(metadata.schema)]
+        columns = with_readings_of_texts(columns, texts, paths)
     if days == AS_STORED and not any(column.physical == "INT96" for column in columns):
         return columns
 
@@ -308,12 +317,13 @@ def with_readings_of_texts(
 ) -> tuple[Column, ...]:
     """Return the columns with the readings of those that are text; `paths` has the path of each
     without scaffolding."""
-    return tuple(
-        replace(column, reading=texts[path])
-        if path in texts and column.physical == "BYTE_ARRAY"
-        else column
-        for column, path in zip(columns, paths, strict=True)
-    )
+    changed = []
+    for column, path in zip(columns, paths, strict=True):
+        if path in texts and column.physical == "BYTE_ARRAY":
+            changed.append(replace(column, reading=texts[path]))
+        else:
+            changed.append(column)
+    return tuple(changed)
 
 
 def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
@@ -322,76 +332,97 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
 
     A group without children, such as an empty struct of Go, has no column chunk.
     """
-    leaves: list[Leaf] = []
-    pos = 1
-
-    def walk(
-        path: tuple[str, ...],
-        names: tuple[int, ...],
-        children: int,
-        parent: SchemaElement,
-        levels: tuple[int, int],
-        doubt: str | None,
-        is_in_variant: bool = False,
-    ) -> None:
-        nonlocal pos
-        if len(path) > MAX_DEPTH:
-            raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
-        for _ in range(children):
-            if pos >= len(schema):
-                raise UnreadableError(
-                    "the groups of the schema state more children than it has elements"
-                )
-            element = schema[pos]
-            pos += 1
-            if element.name is None:
-                raise UnreadableError(
-                    "a schema element has no name", place=f"schema element {pos - 1}"
-                )
-            # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and
-            # ClickHouse.
-            kind = element.repetition_type or FieldRepetitionType.REQUIRED
-            odd = doubt
-            if kind not in FieldRepetitionType._VALUES_TO_NAMES:
-                odd = f"the format has no repetition type {kind}"
-            elif is_leaf(element) and not 0 <= element.type < len(PHYSICAL_TYPES):
-                odd = f"the format has no physical type {element.type}"
-            definition = levels[0] + (kind != FieldRepetitionType.REQUIRED)
-            repetition = levels[1] + (kind == FieldRepetitionType.REPEATED)
-            here, names_here = (
-                (*path, element.name),
-                names if _is_scaffolding(element, parent, path) else (*names, len(path)),
-            )
-            if (element.num_children or 0) < 0:
-                raise UnreadableError(
-                    f"the group states {element.num_children} children",
-                    place=f"column {quote(here)}",
-                )
-            if element.num_children:
-                is_variant = is_in_variant or (
-                    element.logicalType is not None and element.logicalType.VARIANT is not None
-                )
-                walk(
-                    here,
-                    names_here,
-                    element.num_children,
-                    element,
-                    (definition, repetition),
-                    odd,
-                    is_variant,
-                )
-            elif is_leaf(element):
-                leaves.append(
-                    Leaf(element, here, names_here, definition, repetition, odd, is_in_variant)
-                )
-
-    walk((), (), schema[0].num_children or 0, schema[0], (0, 0), None)
-    if pos != len(schema):
+    root = schema[0]
+    leaves, end = _leaves_below(schema, 1, _Group(root, root.num_children or 0))
+    if end != len(schema):
         raise UnreadableError(
             f"the schema has {len(schema)} elements, but the child counts of its groups add up "
-            f"to {pos}"
+            f"to {end}"
         )
     return leaves
+
+
+class _Group(NamedTuple):
+    """A group of a schema, with what its leaves inherit."""
+
+    element: SchemaElement
+    num_children: int
+    path: tuple[str, ...] = ()
+    name_positions: tuple[int, ...] = ()
+    """Positions in `path` of the parts that are not scaffolding of lists and maps."""
+    definition: int = 0
+    repetition: int = 0
+    doubt: str | None = None
+    is_in_variant: bool = False
+
+
+def _leaves_below(
+    schema: Sequence[SchemaElement], pos: int, group: _Group
+) -> tuple[list[Leaf], int]:
+    """List the leaves of a group whose first child is at `pos`; also return the position after its
+    last child."""
+    if len(group.path) > MAX_DEPTH:
+        raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
+    leaves: list[Leaf] = []
+    for _ in range(group.num_children):
+        element = _element_at(schema, pos)
+        pos += 1
+        path = (*group.path, element.name)
+        name_positions = group.name_positions
+        if not _is_scaffolding(element, group.element, group.path):
+            name_positions = (*name_positions, len(group.path))
+        # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse.
+        kind = element.repetition_type or FieldRepetitionType.REQUIRED
+        definition = group.definition + (kind != FieldRepetitionType.REQUIRED)
+        repetition = group.repetition + (kind == FieldRepetitionType.REPEATED)
+        doubt = _doubt_of_element(element, kind) or group.doubt
+        num_children = element.num_children or 0
+        if num_children < 0:
+            raise UnreadableError(
+                f"the group states {num_children} children", place=f"column {quote(path)}"
+            )
+        is_in_variant = group.is_in_variant
+        if num_children:
+            is_in_variant = is_in_variant or _is_variant(element)
+            child = _Group(
+                element,
+                num_children,
+                path,
+                name_positions,
+                definition,
+                repetition,
+                doubt,
+                is_in_variant,
+            )
+            below, pos = _leaves_below(schema, pos, child)
+            leaves += below
+        elif is_leaf(element):
+            leaves.append(
+                Leaf(element, path, name_positions, definition, repetition, doubt, is_in_variant)
+            )
+    return leaves, pos
+
+
+def _element_at(schema: Sequence[SchemaElement], pos: int) -> SchemaElement:
+    if pos >= len(schema):
+        raise UnreadableError("the groups of the schema state more children than it has elements")
+    element = schema[pos]
+    if element.name is None:
+        raise UnreadableError("a schema element has no name", place=f"schema element {pos}")
+    return element
+
+
+def _doubt_of_element(element: SchemaElement, repetition_type: int) -> str | None:
+    """Describe what the format does not have in an element; None if it has all of it."""
+    if repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
+        return f"the format has no repetition type {repetition_type}"
+    if is_leaf(element) and not 0 <= element.type < len(PHYSICAL_TYPES):
+        return f"the format has no physical type {element.type}"
+    return None
+
+
+def _is_variant(element: SchemaElement) -> bool:
+    return element.logicalType is not None and element.logicalType.VARIANT is not None
 
 
 def is_leaf(element: SchemaElement) -> bool:

@@ -88,13 +88,13 @@ def parse(column: Column, text: str | None) -> Literal:
         return Literal(
             "null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True
         )
-    if column.physical == "BOOLEAN" and text.lower() not in BOOLEAN_FORMS:
-        raise UsageError(
-            f"{_shorten(text)} is not a value of BOOLEAN",
-            place=f"column {column.name}",
-            hint="it takes true or false",
-        )
     if column.physical == "BOOLEAN":
+        if text.lower() not in BOOLEAN_FORMS:
+            raise UsageError(
+                f"{_shorten(text)} is not a value of BOOLEAN",
+                place=f"column {column.name}",
+                hint="it takes true or false",
+            )
         return Literal(
             text,
             verdict=CANNOT_SAY,
@@ -115,7 +115,9 @@ def parse(column: Column, text: str | None) -> Literal:
 
 
 def _shorten(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
+    if len(text) <= _SHOWN_CHARACTERS:
+        return repr(text)
+    return repr(text[:_SHOWN_CHARACTERS] + "...")
 
 
 def parse_object(column: Column, value: object) -> Literal:
@@ -125,28 +127,29 @@ def parse_object(column: Column, value: object) -> Literal:
     timedelta, UUID, or a scalar of numpy, pandas or pyarrow that means one of these, or null.
     """
     value = as_value(value)
+    if value is None:
+        return parse(column, None)
     if column.physical == "BOOLEAN" or column.doubt:
-        return parse(column, None if value is None else str(value))
-    if value is None or isinstance(value, str):
+        return parse(column, str(value))
+    if isinstance(value, str):
         return parse(column, value)
+    is_text = _notation(column) is TEXT
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
-        if _notation(column) is TEXT:
-            return parse(column, plain.decode("utf-8", "surrogateescape"))._replace(
-                text=f"0x{plain.hex()}"
-            )
-        return parse(column, f"0x{plain.hex()}")
-    literal_text = (
-        None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
-    )
-    if literal_text is None:
-        hint = "give a Decimal or text: a float is rounded" if _is_rounded(column, value) else None
+        hexadecimal = f"0x{plain.hex()}"
+        if is_text:
+            text = plain.decode("utf-8", "surrogateescape")
+            return parse(column, text)._replace(text=hexadecimal)
+        return parse(column, hexadecimal)
+    is_rounded = _is_rounded(column, value)
+    written = None if is_text or is_rounded else write_object(value)
+    if written is None:
         raise UsageError(
             f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}",
             place=f"column {column.name}",
-            hint=hint,
+            hint="give a Decimal or text: a float is rounded" if is_rounded else None,
         )
-    return parse(column, literal_text)
+    return parse(column, written)
 
 
 _EXACT_IN_DOUBLE = 1 << 53
@@ -160,26 +163,29 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
     types, in ways of their own.
     """
     text = value if isinstance(value, str) else str(value)
-    notation = _notation(column) if column.physical != "BOOLEAN" and not column.doubt else None
-    is_numeric = notation in (INTEGERS, DECIMALS, FLOATS) and not isinstance(
-        value, bytes | bytearray | memoryview
-    )
-    number = _number(text) if is_numeric else None
-    is_certain = number is not None
-    if number is not None and notation is INTEGERS:
+    unsure = Literal(text, verdict=CANNOT_SAY, note=f"{reason}; readers may convert it")
+    absent = Literal(text, verdict=ABSENT, note=reason)
+    if column.physical == "BOOLEAN" or column.doubt:
+        return unsure
+    notation = _notation(column)
+    is_numeric = notation in (INTEGERS, DECIMALS, FLOATS)
+    if not is_numeric or isinstance(value, bytes | bytearray | memoryview):
+        return unsure
+    number = _number(text)
+    if number is None:
+        return unsure
+    if notation is INTEGERS:
         is_exact = abs(number) < _EXACT_IN_DOUBLE
         if is_exact and number == int(number):
             with suppress(UsageError):
                 return parse(column, str(int(number)))._replace(text=text)
-        is_certain = is_exact or text.lstrip("+-").isdecimal()
-    elif number is not None:
-        with suppress(UsageError):
-            # Refused for another reason, such as a float in a column of decimals.
-            parse(column, text)
-            is_certain = False
-        is_certain = is_certain and column.physical != "DOUBLE"
-    verdict, end = (ABSENT, "") if is_certain else (CANNOT_SAY, "; readers may convert it")
-    return Literal(text, verdict=verdict, note=f"{reason}{end}")
+        return absent if is_exact or text.lstrip("+-").isdecimal() else unsure
+    try:
+        parse(column, text)
+    except UsageError:
+        return unsure if column.physical == "DOUBLE" else absent
+    # Refused for another reason, such as a float in a column of decimals.
+    return unsure
 
 
 def with_single_precision(column: Column, literal: Literal) -> Literal:
@@ -203,32 +209,28 @@ def _number(text: str) -> Decimal | None:
     one."""
     from decimal import Decimal, InvalidOperation
 
+    # Python reads 1_000 and digits of other scripts, which no query engine does everywhere.
+    if len(text) > _SHOWN_CHARACTERS or not text.isascii() or "_" in text:
+        return None
     try:
-        # Python reads 1_000 and digits of other scripts, which no query engine does everywhere.
-        number = (
-            Decimal(text)
-            if len(text) <= _SHOWN_CHARACTERS and text.isascii() and "_" not in text
-            else None
-        )
+        number = Decimal(text)
     except InvalidOperation:
         return None
-    return (
-        number
-        if number is not None and number.is_finite() and abs(number.adjusted()) < _MOST_DIGITS
-        else None
-    )
+    if not number.is_finite() or abs(number.adjusted()) >= _MOST_DIGITS:
+        return None
+    return number
 
 
 _MOST_DIGITS = 1000
+_SHOWN_DIGITS = 2 * _SHOWN_CHARACTERS + 8
 _HEXADECIMAL = (
     r"(?i)(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]"
 )
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark
 does."""
 _ESCAPED = rb"\\x([0-9a-fA-F]{2})"
-_TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(
-    range(128, 256)
-)
+_ALPHANUMERIC = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TO_LETTERS = bytes.maketrans(_ALPHANUMERIC, b"a" * len(_ALPHANUMERIC))
 _UUID = r"(?i)([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})"
 
 
@@ -237,30 +239,34 @@ def other_meaning(column: Column, text: str) -> str | None:
     characters; None if it is not."""
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
-    uuid, shown = (
-        re.fullmatch(_UUID, text),
-        f"the characters {text[:_SHOWN_CHARACTERS]} were queried",
-    )
+    shown = f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
     if _notation(column) is TEXT:
-        return (
-            uuid
-            and f"{shown}: a UUID may be stored as "
-            f"{('' if '-' in text else '-').join(uuid.groups())}"
-        )
-    match = re.fullmatch(_HEXADECIMAL, text)
-    if uuid is not None:
-        plain = "".join(uuid.groups())
-    elif match is not None:
-        plain = "".join(part or "" for part in match.groups()).replace(" ", "")
-    elif re.search(_ESCAPED, encoded := text.encode("utf-8", "surrogateescape")):
-        plain = re.sub(_ESCAPED, lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
-    else:
+        uuid = re.fullmatch(_UUID, text)
+        if uuid is None:
+            return None
+        separator = "" if "-" in text else "-"
+        return f"{shown}: a UUID may be stored as {separator.join(uuid.groups())}"
+    plain = _plain_meant(text)
+    if plain is None:
         return None
-    ending = "..." if len(plain) > 2 * _SHOWN_CHARACTERS + 8 else ""
-    return (
-        f"{shown}: write bytes in hexadecimal, as "
-        f"0x{plain.lower()[: 2 * _SHOWN_CHARACTERS + 8]}{ending}"
-    )
+    digits = plain[:_SHOWN_DIGITS]
+    ending = "..." if len(plain) > _SHOWN_DIGITS else ""
+    return f"{shown}: write bytes in hexadecimal, as 0x{digits}{ending}"
+
+
+def _plain_meant(text: str) -> str | None:
+    """Return the bytes that text may be a notation of, in hexadecimal; None if it is none."""
+    uuid = re.fullmatch(_UUID, text)
+    if uuid is not None:
+        return "".join(uuid.groups()).lower()
+    match = re.fullmatch(_HEXADECIMAL, text)
+    if match is not None:
+        digits = next(group for group in match.groups() if group is not None)
+        return digits.replace(" ", "").lower()
+    encoded = text.encode("utf-8", "surrogateescape")
+    if not re.search(_ESCAPED, encoded):
+        return None
+    return re.sub(_ESCAPED, lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
 
 
 def are_alike(first: bytes, second: bytes) -> bool:
@@ -271,11 +277,8 @@ def are_alike(first: bytes, second: bytes) -> bool:
 def format_plain(column: Column, plain: bytes) -> str:
     """Format a stored value in the notation of `parse`; in hexadecimal if the bytes are not a value
     of the logical type."""
-    if (
-        column.physical == "BOOLEAN"
-        or column.doubt
-        or (column.width is not None and len(plain) != column.width)
-    ):
+    has_other_width = column.width is not None and len(plain) != column.width
+    if column.physical == "BOOLEAN" or column.doubt or has_other_width:
         return f"0x{plain.hex()}"
     try:
         return _notation(column).format(column, plain)
@@ -285,12 +288,12 @@ def format_plain(column: Column, plain: bytes) -> str:
 
 def format_short(column: Column, plain: bytes, most: int = _SHOWN_CHARACTERS) -> str:
     """Format a stored value, in words if it is a BOOLEAN, in at most so many characters."""
-    words = [
-        word
-        for word, form in BOOLEAN_FORMS.items()
-        if form == plain and column.physical == "BOOLEAN"
-    ]
-    text = words[0] if words else format_plain(column, plain)
+    text = None
+    if column.physical == "BOOLEAN":
+        words = {form: word for word, form in BOOLEAN_FORMS.items()}
+        text = words.get(plain)
+    if text is None:
+        text = format_plain(column, plain)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
@@ -335,17 +338,18 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
     if column.width is not None and len(plain) != column.width:
         raise ValueError
     notation_text = format_plain(column, plain)
-    literal = None if notation_text.startswith("0x") else notation.parse(column, notation_text)
-    if literal is None or literal.verdict == CANNOT_SAY:
-        return Literal(
-            text, (plain, *int96.other_forms_of(plain)) if column.physical == "INT96" else (plain,)
-        )
-    return Literal(
-        text,
-        tuple(dict.fromkeys((plain, *literal.forms))),
-        literal.verdict,
-        f"plain bytes, which stand for {notation_text}",
-    )
+    if not notation_text.startswith("0x"):
+        literal = notation.parse(column, notation_text)
+        if literal.verdict != CANNOT_SAY:
+            return Literal(
+                text,
+                tuple(dict.fromkeys((plain, *literal.forms))),
+                literal.verdict,
+                f"plain bytes, which stand for {notation_text}",
+            )
+    if column.physical == "INT96":
+        return Literal(text, (plain, *int96.other_forms_of(plain)))
+    return Literal(text, (plain,))
 
 
 def _is_rounded(column: Column, value: object) -> bool:
@@ -353,11 +357,9 @@ def _is_rounded(column: Column, value: object) -> bool:
     nearest double, not its digits."""
     import numbers
 
-    return (
-        _notation(column) is DECIMALS
-        and isinstance(value, numbers.Real)
-        and not hasattr(value, "__index__")
-    )
+    if _notation(column) is not DECIMALS:
+        return False
+    return isinstance(value, numbers.Real) and not hasattr(value, "__index__")
 
 
 def write_object(value: object) -> str | None:
@@ -367,12 +369,11 @@ def write_object(value: object) -> str | None:
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ in (
-        "bool",
-        "bool_",
-    ):  # numpy's, by either of its names
+    type_name = type(value).__name__
+    # numpy's, by either of its names
+    if isinstance(value, bool) or type_name in ("bool", "bool_"):
         return None
-    if type(value).__name__ == "timedelta64":
+    if type_name == "timedelta64":
         value = _duration_of(value)
     if isinstance(value, datetime.timedelta):
         nanos = value.microseconds * 1000 + getattr(value, "nanoseconds", 0)
@@ -385,7 +386,7 @@ def write_object(value: object) -> str | None:
         return str(value.__index__())
     if isinstance(value, numbers.Real):
         return repr(float(value))
-    return str(value) if type(value).__name__ == "datetime64" else None
+    return str(value) if type_name == "datetime64" else None
 
 
 def _duration_of(value: Any) -> object:
@@ -397,7 +398,9 @@ def _duration_of(value: Any) -> object:
 
     unit, step = np.datetime_data(value.dtype)
     number = value.item()
-    if unit != "ns" or isinstance(number, datetime.timedelta):
-        return number if isinstance(number, datetime.timedelta) else None
+    if isinstance(number, datetime.timedelta):
+        return number
+    if unit != "ns":
+        return None
     whole, rest = divmod(number * step, 1000)
     return None if rest else datetime.timedelta(microseconds=whole)

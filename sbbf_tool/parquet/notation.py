@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal as OneOf
 from typing import NamedTuple
 
@@ -24,7 +24,9 @@ _MAX_BLANKS = 64
 """Most blanks at the end of a CHAR with which text is queried: each number of them is another
 form."""
 
-ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
+ABSENT = "absent"
+MAYBE = "maybe"
+CANNOT_SAY = "cannot say"
 
 
 class Literal(NamedTuple):
@@ -75,20 +77,24 @@ def _parse_text(column: Column, text: str) -> Literal:
     plain = text.encode("utf-8", "surrogateescape")
     if column.width is not None and len(plain) != column.width:
         raise ValueError
-    if length := column.reading.char_length:
-        bare = plain.rstrip(b" ")
-        blanks = length - len(bare.decode("utf-8", "surrogateescape"))
-        if blanks > _MAX_BLANKS:
-            return Literal(
-                text,
-                verdict=CANNOT_SAY,
-                note=f"text of a CHAR({length}) column may be stored with fewer blanks at its end",
-            )
+    if column.reading.char_length:
+        return _parse_padded(text, plain, column.reading.char_length)
+    return Literal(text, (plain,))
+
+
+def _parse_padded(text: str, plain: bytes, length: int) -> Literal:
+    """Return the forms of a text in a column of type CHAR(`length`), with and without blanks at
+    its end."""
+    bare = plain.rstrip(b" ")
+    blanks = length - len(bare.decode("utf-8", "surrogateescape"))
+    if blanks > _MAX_BLANKS:
         return Literal(
             text,
-            tuple(dict.fromkeys((plain, *(bare + b" " * number for number in range(blanks + 1))))),
+            verdict=CANNOT_SAY,
+            note=f"text of a CHAR({length}) column may be stored with fewer blanks at its end",
         )
-    return Literal(text, (plain,))
+    padded = [bare + b" " * number for number in range(blanks + 1)]
+    return Literal(text, tuple(dict.fromkeys((plain, *padded))))
 
 
 def _refuse_text(column: Column, text: str) -> Literal:
@@ -100,11 +106,9 @@ def _format_hex(column: Column, plain: bytes) -> str:
 
 
 def _expect_bytes(column: Column) -> str:
-    return (
-        f"{column.width} bytes in hexadecimal, as 0x.., or as text"
-        if column.width
-        else "bytes in hexadecimal, as 0x.., or text"
-    )
+    if column.width:
+        return f"{column.width} bytes in hexadecimal, as 0x.., or as text"
+    return "bytes in hexadecimal, as 0x.., or text"
 
 
 def _parse_uuid(column: Column, text: str) -> Literal:
@@ -150,32 +154,47 @@ _ARRAY_CODES = {(4, True): "i", (4, False): "I", (8, True): "q", (8, False): "Q"
 
 def _integer_range(column: Column) -> tuple[int, int]:
     """Return the smallest and the largest number that readers show."""
-    bits, signed = width_of(column) * 8, True
+    bits = width_of(column) * 8
+    signed = True
     if column.logical is not None and column.logical.kind == "INT":
-        bits, signed = min(column.logical.bits or bits, bits), column.logical.signed
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        bits = min(column.logical.bits or bits, bits)
+        signed = column.logical.signed
+    if not signed:
+        return 0, (1 << bits) - 1
+    return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
 def _parse_integer(column: Column, text: str) -> Literal:
     if not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > _MAX_DIGITS:
         raise ValueError
-    value, width, bits = int(text), width_of(column), equals.narrow_bits(column)
+    value = int(text)
+    width = width_of(column)
+    bits = equals.narrow_bits(column)
     if bits is not None:
-        # Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are
-        # one number of 8 bits.
-        if not -(1 << bits - 1) <= value < 1 << bits:
-            raise ValueError
-        low_bits = value & (1 << bits) - 1
-        extended = dict.fromkeys(
-            (value, low_bits, low_bits - (1 << bits) if low_bits >> bits - 1 else low_bits)
-        )
-        return Literal(
-            text, tuple(number.to_bytes(width, "little", signed=number < 0) for number in extended)
-        )
+        forms = [
+            number.to_bytes(width, "little", signed=number < 0)
+            for number in _extended_numbers(value, bits)
+        ]
+        return Literal(text, tuple(forms))
     low, high = _integer_range(column)
     if not low <= value <= high:
         raise ValueError
-    return Literal(text, ((value & (1 << width * 8) - 1).to_bytes(width, "little"),))
+    wrapped = value & (1 << width * 8) - 1
+    return Literal(text, (wrapped.to_bytes(width, "little"),))
+
+
+def _extended_numbers(value: int, bits: int) -> Iterable[int]:
+    """Return the numbers that may be stored for a value of so many bits, the value first.
+
+    Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are one
+    number of 8 bits.
+    """
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise ValueError
+    low_bits = value & (1 << bits) - 1
+    is_sign_set = low_bits >> bits - 1
+    sign_extended = low_bits - (1 << bits) if is_sign_set else low_bits
+    return dict.fromkeys((value, low_bits, sign_extended))
 
 
 def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
@@ -185,10 +204,8 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
     Their written form is ASCII digits and signs; None for any other, also if it is a value of the
     column, such as 0x2a.
     """
-    if (
-        b"".join(texts).translate(None, _SIGNS_AND_DIGITS)
-        or max(map(len, texts), default=0) > _MAX_DIGITS
-    ):
+    other_characters = b"".join(texts).translate(None, _SIGNS_AND_DIGITS)
+    if other_characters or max(map(len, texts), default=0) > _MAX_DIGITS:
         return None
     low, _ = _integer_range(column)
     try:
@@ -199,13 +216,13 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
 
 def _format_integer(column: Column, plain: bytes) -> str:
     low, _ = _integer_range(column)
-    bits, value = equals.narrow_bits(column), int.from_bytes(plain, "little", signed=low < 0)
-    if bits is not None:
-        number = int.from_bytes(plain, "little", signed=True)
-        if not -(1 << bits - 1) <= number < 1 << bits:
-            raise ValueError
-        value = (number - low) % (1 << bits) + low
-    return str(value)
+    bits = equals.narrow_bits(column)
+    if bits is None:
+        return str(int.from_bytes(plain, "little", signed=low < 0))
+    number = int.from_bytes(plain, "little", signed=True)
+    if not -(1 << bits - 1) <= number < 1 << bits:
+        raise ValueError
+    return str((number - low) % (1 << bits) + low)
 
 
 def _expect_integer(column: Column) -> str:
@@ -256,8 +273,11 @@ def _format_float(column: Column, plain: bytes) -> str:
     if len(plain) == 8 or value != value or abs(value) == float("inf"):
         return repr(value)
     # The shortest digits that parse to the same narrow number.
-    tries = (float(f"{value:.{digits}g}") for digits in range(1, 17))
-    return repr(next((number for number in tries if _packed(layout, number) == plain), value))
+    for digits in range(1, 17):
+        number = float(f"{value:.{digits}g}")
+        if _packed(layout, number) == plain:
+            return repr(number)
+    return repr(value)
 
 
 def _expect_float(column: Column) -> str:
@@ -276,24 +296,23 @@ def _parse_decimal(column: Column, text: str) -> Literal:
         raise ValueError from None
     if not value.is_finite() or (value and abs(value.adjusted()) > 2 * _MAX_DIGITS):
         raise ValueError
-    scaled_value = (
-        value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
-    )
+    scaled_value = Decimal(0)
+    if value:
+        scaled_value = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS))
     unscaled = int(scaled_value)
     if unscaled != scaled_value:
         return Literal(
             text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}"
         )
     if column.physical != "BYTE_ARRAY":
-        return Literal(
-            text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),)
-        )
+        plain = unscaled.to_bytes(width_of(column), _byte_order(column), signed=True)
+        return Literal(text, (plain,))
     widths = _widths(unscaled, logical.precision)
     return Literal(
         text,
         tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
-        note="a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried "
-        f"are those of {widths[0]} to {widths[-1]} bytes",
+        note="a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: "
+        f"queried are those of {widths[0]} to {widths[-1]} bytes",
     )
 
 
@@ -306,7 +325,8 @@ def _widths(unscaled: int, precision: int) -> range:
 
 def _fewest_bytes(value: int) -> int:
     """Return the minimum number of bytes for `value` in two's complement."""
-    return ((value if value >= 0 else ~value).bit_length() + 8) // 8
+    magnitude = value if value >= 0 else ~value
+    return (magnitude.bit_length() + 8) // 8
 
 
 def _byte_order(column: Column) -> OneOf["little", "big"]:
@@ -318,11 +338,12 @@ def _format_decimal(column: Column, plain: bytes) -> str:
         raise ValueError
     unscaled = int.from_bytes(plain, _byte_order(column), signed=True)
     scale = logical_of(column).scale
+    sign = "-" if unscaled < 0 else ""
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = (
-        (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")
-    )
-    return ("-" if unscaled < 0 else "") + whole + fraction
+    if scale > 0:
+        return f"{sign}{digits[:-scale]}.{digits[-scale:]}"
+    zeros = "0" * -scale
+    return f"{sign}{digits}{zeros}"
 
 
 def _expect_decimal(column: Column) -> str:
@@ -341,10 +362,12 @@ _GREGORIAN = -141_427
 """1582-10-15, the first day after the change of the calendar."""
 _FROM_1900 = -2_208_988_800 * iso8601.NANOS_PER_SECOND
 """Before 1900, the conversion between the calendars also depends on time zones."""
+_AS_UTC = "read as UTC"
 _NANOS = (
-    "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do "
-    "not show: query nine digits of the second"
+    "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do not show: "
+    "query nine digits of the second"
 )
+_NINE_DIGITS = r"(?a)[.,]\d{9}"
 _INFINITIES = ("infinity", "-infinity")
 """DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
 
@@ -354,15 +377,11 @@ def _signed(plain: bytes) -> int:
 
 
 def _infinity(column: Column, text: str) -> Literal:
-    most = (1 << 8 * width_of(column) - 1) - 1
-    return Literal(
-        text,
-        (
-            (-most if text.startswith("-") else most).to_bytes(
-                width_of(column), "little", signed=True
-            ),
-        ),
-    )
+    width = width_of(column)
+    number = (1 << 8 * width - 1) - 1
+    if text.startswith("-"):
+        number = -number
+    return Literal(text, (number.to_bytes(width, "little", signed=True),))
 
 
 def _parse_date(column: Column, text: str) -> Literal:
@@ -389,14 +408,12 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
     counts = [nanos // iso8601.UNIT_NANOS[logical.unit] for nanos in instant.each]
     if logical.kind == "TIME" and logical.utc:
         counts = [*counts, *equals.times_beside(column, counts[0])]
-    note = (
-        "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
-    )
-    return Literal(
-        text,
-        tuple(count.to_bytes(width_of(column), "little", signed=True) for count in counts),
-        note=note,
-    )
+    note = None
+    if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned:
+        note = _AS_UTC
+    width = width_of(column)
+    forms = tuple(count.to_bytes(width, "little", signed=True) for count in counts)
+    return Literal(text, forms, note=note)
 
 
 def _finer(text: str, unit: str) -> Literal:
@@ -406,11 +423,9 @@ def _finer(text: str, unit: str) -> Literal:
 
 
 def _parse_timestamp(column: Column, text: str) -> Literal:
-    return (
-        _infinity(column, text)
-        if text.lower() in _INFINITIES
-        else _count_units(column, text, iso8601.parse_timestamp(text))
-    )
+    if text.lower() in _INFINITIES:
+        return _infinity(column, text)
+    return _count_units(column, text, iso8601.parse_timestamp(text))
 
 
 def _format_timestamp(column: Column, plain: bytes) -> str:
@@ -431,14 +446,14 @@ def _parse_int96(column: Column, text: str) -> Literal:
         return _finer(text, "NANOS")
     if column.reading.is_hybrid and instant.nanos < _FROM_1900:
         return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
-    if (
-        column.reading.has_nanos
-        and not instant.nanos % 1000
-        and not re.search(r"(?a)[.,]\d{9}", text)
-    ):
+    has_whole_micros = not instant.nanos % 1000 and not re.search(_NINE_DIGITS, text)
+    if column.reading.has_nanos and has_whole_micros:
         return Literal(text, verdict=CANNOT_SAY, note=_NANOS)
-    forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
-    return Literal(text, forms, note=None if instant.zoned else "read as UTC")
+    forms: list[bytes] = []
+    for nanos in instant.each:
+        forms += int96.forms_of(nanos)
+    note = None if instant.zoned else _AS_UTC
+    return Literal(text, tuple(forms), note=note)
 
 
 def _format_int96(column: Column, plain: bytes) -> str:

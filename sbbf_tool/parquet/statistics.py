@@ -16,12 +16,17 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import usual_numbers
 from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.idl.ttypes import Statistics
 from sbbf_tool.parquet.logical import SHIFTED
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-FLOAT, SIGNED, UNSIGNED, BYTES, DECIMAL = "float", "signed", "unsigned", "bytes", "decimal"
+FLOAT = "float"
+SIGNED = "signed"
+UNSIGNED = "unsigned"
+BYTES = "bytes"
+DECIMAL = "decimal"
 _WITHOUT_ORDER = ("INTERVAL", "GEOMETRY", "GEOGRAPHY", "UNKNOWN")
 
 
@@ -64,11 +69,9 @@ def of_variable(
     column: Column, data: Buffer, offsets: Buffer, offset_width: int
 ) -> Extremes | None:
     """Find the extremes of BYTE_ARRAY values in Arrow's layout."""
-    return (
-        kernels.active().extremes_variable(data, offsets, offset_width)
-        if order_of(column) == BYTES
-        else None
-    )
+    if order_of(column) != BYTES:
+        return None
+    return kernels.active().extremes_variable(data, offsets, offset_width)
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
@@ -76,11 +79,9 @@ def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
     ValueError for another number."""
     if column.width is not None:
         return of_fixed(column, page)
-    return (
-        kernels.active().extremes_length_prefixed(page, count)
-        if order_of(column) == BYTES
-        else None
-    )
+    if order_of(column) != BYTES:
+        return None
+    return kernels.active().extremes_length_prefixed(page, count)
 
 
 def _of_floats(column: Column, values: memoryview) -> Extremes | None:
@@ -89,8 +90,11 @@ def _of_floats(column: Column, values: memoryview) -> Extremes | None:
         return None
     import numpy as np
 
-    smallest, largest = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-    return None if np.isnan(smallest) else (smallest.tobytes(), largest.tobytes())
+    smallest = np.fmin.reduce(numbers)
+    largest = np.fmax.reduce(numbers)
+    if np.isnan(smallest):
+        return None
+    return smallest.tobytes(), largest.tobytes()
 
 
 NO_ROW_LOST = "no row is lost"
@@ -98,19 +102,18 @@ NO_ROW_LOST = "no row is lost"
 # parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds
 # (PARQUET-251).
 _RELIABLE_FOR_BYTES = (
-    r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|"
-    r"((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
+    r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\."
+    r"|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
 )
-
 
 NEWER = "newer"
 """Bounds in `min_value` and `max_value`, in a footer with the column's order."""
 NEWER_UNORDERED = "newer_unordered"
-"""The same in a footer without the column's order."""
+"""Bounds in `min_value` and `max_value`, in a footer without the column's order."""
 OLDER = "older"
 """Bounds in `min` and `max` alone, in a footer without the column's order."""
 OLDER_ORDERED = "older_ordered"
-"""The same in a footer with the column's order."""
+"""Bounds in `min` and `max` alone, in a footer with the column's order."""
 OLDER_EQUAL = "older_equal"
 """Bounds in `min` and `max` alone that are equal."""
 OLDER_CROSSED = "older_crossed"
@@ -136,10 +139,11 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """
     if order_of(column) == DECIMAL and column.width is None:
         return None
-    low, high = (
-        key_of(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None)
-    )
-    return Bounds(low, high) if low is not None and high is not None and low <= high else None
+    stated = stated_bounds(footer, row_group, column)
+    if stated is None:
+        return None
+    keys = _keys_of(column, *stated)
+    return keys if keys is not None and keys.low <= keys.high else None
 
 
 def bounds_by_form(footer: Footer, row_group: int, column: Column) -> dict[str, Bounds]:
@@ -176,7 +180,9 @@ def _form_of_older(older: Bounds, *, has_order: bool, is_reliable: bool) -> str:
 def _keys_of(column: Column, low: bytes | None, high: bytes | None) -> Bounds | None:
     low_key = key_of(column, low)
     high_key = key_of(column, high)
-    return None if low_key is None or high_key is None else Bounds(low_key, high_key)
+    if low_key is None or high_key is None:
+        return None
+    return Bounds(low_key, high_key)
 
 
 class StatisticsCheck:
@@ -189,23 +195,30 @@ class StatisticsCheck:
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
         meta = footer.chunk(row_group, column.index)
-        statistics = meta.statistics if meta is not None else None
         self._column = column
-        self._has_newer = statistics is not None and (
-            statistics.min_value is not None or statistics.max_value is not None
-        )
-        self._names = ("min_value", "max_value") if self._has_newer else ("min", "max")
+        self._num_values = 0
+        self._null_count: int | None = None
+        self._has_newer = False
+        self._names = ("min", "max")
         self._low: Any = None
         self._high: Any = None
-        if has_extremes(column):
-            self._low, self._high = (
-                key_of(column, getattr(statistics, name, None)) for name in self._names
-            )
-        self._null_count = statistics.null_count if statistics is not None else None
-        self._num_values = (meta.num_values or 0) if meta is not None else 0
+        if meta is not None:
+            self._num_values = meta.num_values or 0
+            if meta.statistics is not None:
+                self._take(meta.statistics)
         self.smallest: Any = None
         """Key of the smallest value so far; None before the first."""
         self.largest: Any = None
+
+    def _take(self, statistics: Statistics) -> None:
+        self._null_count = statistics.null_count
+        self._has_newer = statistics.min_value is not None or statistics.max_value is not None
+        if self._has_newer:
+            self._names = ("min_value", "max_value")
+        if has_extremes(self._column):
+            low_name, high_name = self._names
+            self._low = key_of(self._column, getattr(statistics, low_name))
+            self._high = key_of(self._column, getattr(statistics, high_name))
 
     @property
     def states_nothing(self) -> bool:
@@ -218,7 +231,8 @@ class StatisticsCheck:
         if self._null_count is None and self._column.max_definition:
             return False
         is_empty = self._null_count is not None and self._null_count == self._num_values
-        return is_empty or (self._has_newer and self._low is not None and self._high is not None)
+        has_both = self._low is not None and self._high is not None
+        return is_empty or (self._has_newer and has_both)
 
     def add(self, extremes: Extremes | None) -> None:
         """Add the extremes of a run of values; None for a run without any."""
@@ -236,27 +250,29 @@ class StatisticsCheck:
             contradictions.append(f"a value is below {self._names[0]}")
         if self._high is not None and self.largest is not None and self.largest > self._high:
             contradictions.append(f"a value is above {self._names[1]}")
-        stated = self._null_count
-        if values is None and self.smallest is not None and stated == self._num_values:
+        if values is not None:
+            of_nulls = self._contradiction_of_nulls(self._num_values - values)
+            if of_nulls is not None:
+                contradictions.append(of_nulls)
+        elif self.smallest is not None and self._null_count == self._num_values:
             # A dictionary has a value, which may be unused.
             contradictions.append("null_count is that of all values: queries for a value lose rows")
-        if (
-            values is not None
-            and stated is not None
-            and stated != (nulls := self._num_values - values)
-        ):
-            # Readers compare the count with 0 and with the number of values. Writers disagree on
-            # whether an empty list counts as a null.
-            harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
-            if stated == self._num_values:
-                harm = "queries for a value lose rows"
-            elif stated == 0:
-                harm = "queries for null lose rows"
-            if stated > nulls or not self._column.max_repetition:
-                contradictions.append(
-                    f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}"
-                )
         return tuple(contradictions)
+
+    def _contradiction_of_nulls(self, nulls: int) -> str | None:
+        stated = self._null_count
+        if stated is None or stated == nulls:
+            return None
+        if stated < nulls and self._column.max_repetition:
+            # Writers disagree on whether an empty list counts as a null.
+            return None
+        # Readers compare the count with 0 and with the number of values.
+        harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
+        if stated == self._num_values:
+            harm = "queries for a value lose rows"
+        elif stated == 0:
+            harm = "queries for null lose rows"
+        return f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}"
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
@@ -269,27 +285,26 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
     if meta is None or meta.statistics is None:
         return None
     statistics = meta.statistics
-    if (
-        statistics.min_value is not None
-        and statistics.max_value is not None
-        and _has_order(footer, column)
-    ):
+    has_newer = statistics.min_value is not None and statistics.max_value is not None
+    if has_newer and _has_order(footer, column):
         return statistics.min_value, statistics.max_value
     if statistics.min is None or statistics.max is None:
         return None
-    is_signed = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE") and not (
-        column.logical is not None and not column.logical.signed
-    )
+    is_number = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE")
+    is_signed = is_number and (column.logical is None or column.logical.signed)
     if not is_signed and statistics.min != statistics.max:
         return None
-    return (statistics.min, statistics.max) if _is_reliable_for(footer, column) else None
+    if not _is_reliable_for(footer, column):
+        return None
+    return statistics.min, statistics.max
 
 
 def _is_reliable_for(footer: Footer, column: Column) -> bool:
     """Return whether the writer of a file is known not to reuse buffers of bytes, or the column
     holds no bytes."""
-    is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-    return not is_bytes or bool(re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by)))
+    if column.physical not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        return True
+    return re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by)) is not None
 
 
 def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:
@@ -323,11 +338,13 @@ def _may_be_shifted(footer: Footer, column: Column) -> bool:
 
 
 def _has_order(footer: Footer, column: Column) -> bool:
-    """Return whether the column order is known; without it, min_value and max_value mean
+    """Return whether the column order is known, without which min_value and max_value mean
     nothing."""
     orders = footer.metadata.column_orders or ()
-    order = orders[column.index] if column.index < len(orders) else None
-    return order is not None and any(value is not None for value in vars(order).values())
+    if column.index >= len(orders):
+        return False
+    order = orders[column.index]
+    return order is not None and any(member is not None for member in vars(order).values())
 
 
 def key_of(column: Column, plain: bytes | None) -> Any:
@@ -337,15 +354,15 @@ def key_of(column: Column, plain: bytes | None) -> Any:
     if plain is None or order is None:
         return None
     if order in (SIGNED, UNSIGNED):
-        return (
-            int.from_bytes(plain, "little", signed=order == SIGNED)
-            if len(plain) == (column.width or 1)
-            else None
-        )
+        if len(plain) != (column.width or 1):
+            return None
+        return int.from_bytes(plain, "little", signed=order == SIGNED)
     if order == FLOAT:
         try:
             (number,) = struct.unpack(column.float_format or "<e", plain)
         except struct.error:
             return None
         return None if number != number else number
-    return int.from_bytes(plain, "big", signed=True) if order == DECIMAL else plain
+    if order == DECIMAL:
+        return int.from_bytes(plain, "big", signed=True)
+    return plain
