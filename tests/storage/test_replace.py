@@ -186,8 +186,6 @@ def test_any_name_that_a_file_can_have(tmp_path, name):
     path.write_bytes(OLD)
     name = f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
     leftover = path.with_name(name)
-        f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
-    )
     leftover.write_bytes(b"of a killed process")
     assert append(path) == []
     assert path.read_bytes() == NEW
