@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet import literals, table_types
+from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, Literal, parse_integers, width_of
 from sbbf_tool.parquet.statistics import key_of
@@ -71,6 +71,9 @@ class ValueParser:
         except UsageError as error:
             return self._parse_other(position, value, count, error)
         if self.column.reading.table_type:
+            # Most columns are in no table that has widened them.
+            from sbbf_tool.parquet import table_types
+
             return table_types.mark_rounded(self.column, value, literal)
         if self._is_strict:
             return literal
@@ -78,6 +81,8 @@ class ValueParser:
 
     def _parse_other(self, position: int, value: object, count: int, error: UsageError) -> Literal:
         """Parse a value that is not written as the column writes its own."""
+        from sbbf_tool.parquet import table_types
+
         widened = table_types.parse_widened(self.column, value, error.message)
         if widened is not None:
             return widened
