@@ -34,7 +34,7 @@ from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, Tail, parse_tail
-from sbbf_tool.parquet.pages import ChunkPages, with_checked_sizes
+from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.rows import NOT_APPLICABLE, NamedColumn
 from sbbf_tool.storage import places
@@ -367,6 +367,8 @@ class ParquetFile:
         self.footer.ensure_own_pages()
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
+        from sbbf_tool.parquet.checked_streams import with_checked_sizes
+
         if self._cipher is None or not self.has_key(row_group, column):
             pages = ChunkPages(
                 meta,

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.pages import open_checked
+from sbbf_tool.parquet.checked_streams import open_checked
 
 _MOST_ROWS = 1 << 20
 """Rows of a row group."""

@@ -24,20 +24,16 @@ from sbbf_tool.parquet.notation import (
     BSON,
     BYTES,
     CANNOT_SAY,
-    DATES,
     DECIMALS,
     FLOATS,
     GEOMETRIES,
-    INT96,
     INTEGERS,
-    INTERVALS,
     TEXT,
-    TIMES,
-    TIMESTAMPS,
     UUIDS,
     Literal,
     Notation,
 )
+from sbbf_tool.parquet.notation_of_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
 if TYPE_CHECKING:
     from decimal import Decimal

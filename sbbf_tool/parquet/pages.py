@@ -4,17 +4,11 @@
 Writers leave fields out, and damaged footers contain negative numbers. A missing size counts as 0,
 since sizes are added up and limit reads. A missing count is None (unknown), since 0 would wrongly
 mean that there are no values.
-
-A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header
-states. pyarrow reads pages from the stream of a chunk by itself, so the stream checks each header
-first: it returns the bytes of a page only after accepting its sizes.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sbbf_tool.errors import SbbfError, UnreadableError
@@ -25,6 +19,7 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
+_ENCODINGS_OF_LEVELS = {Encoding.RLE, Encoding.BIT_PACKED}
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """A function that returns `length` bytes from `offset`, or fewer at the end of the file."""
@@ -58,41 +53,6 @@ class ChunkPages(NamedTuple):
     def bytes(self) -> int:
         """Compressed bytes of all pages with their headers, as the footer states them."""
         return count_of(self.meta.total_compressed_size)
-
-
-class ReadStream(io.RawIOBase):
-    """A file of `size` bytes over `read(offset, length)`, as a Python file object for pyarrow."""
-
-    def __init__(self, read: Read, size: int, close: Callable[[], None] = lambda: None) -> None:
-        self._read = read
-        self._size = size
-        self._close = close
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + (0, self._position, self._size)[whence]
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        remaining = max(0, self._size - self._position)
-        data = self._read(
-            self._position, remaining if size is None or size < 0 else min(size, remaining)
-        )
-        self._position += len(data)
-        return data
-
-    def close(self) -> None:
-        self._close()
-        super().close()
 
 
 class StoredPage(NamedTuple):
@@ -130,15 +90,15 @@ class StoredPage(NamedTuple):
     def data(self) -> Any:
         """The part of the header that describes the values of a data page; None for other pages,
         and if it does not count the values."""
-        kind, header = self.header.type, self.header
-        data = (
-            header.data_page_header
-            if kind == PageType.DATA_PAGE
-            else header.data_page_header_v2
-            if kind == PageType.DATA_PAGE_V2
-            else None
-        )
-        return None if data is None or data.num_values is None or data.num_values < 0 else data
+        header = self.header
+        data = None
+        if header.type == PageType.DATA_PAGE:
+            data = header.data_page_header
+        elif header.type == PageType.DATA_PAGE_V2:
+            data = header.data_page_header_v2
+        if data is None or data.num_values is None or data.num_values < 0:
+            return None
+        return data
 
     @property
     def values(self) -> int:
@@ -153,9 +113,11 @@ class StoredPage(NamedTuple):
     def ensure_size(self, ensure_size: EnsureSize) -> None:
         """Check the stated sizes. Raises the error of `ensure_size`, with the position."""
         data = self.data
-        lengths = 0 if data is None else _LENGTH_BYTES.get(data.encoding, 0) * data.num_values
+        size = self.size
+        if data is not None:
+            size = max(size, _LENGTH_BYTES.get(data.encoding, 0) * data.num_values)
         try:
-            ensure_size(self.stored, max(self.size, lengths))
+            ensure_size(self.stored, size)
         except SbbfError as error:
             raise error.at(place=self.place) from None
 
@@ -182,10 +144,13 @@ def read_page(read: Read, position: int, end: int) -> StoredPage:
 def read_pages(read: Read, meta: ColumnMetaData, end: int | None = None) -> Iterator[StoredPage]:
     """Iterate over the pages of a chunk in order, to its last value or up to `end`. Raises as
     `read_page`."""
-    position, end = page_range(meta)[0], page_range(meta)[1] if end is None else end
+    position, end_of_chunk = page_range(meta)
+    if end is None:
+        end = end_of_chunk
     remaining_values = count_of(meta.num_values)
     while position < end and remaining_values > 0:
-        yield (page := read_page(read, position, end))
+        page = read_page(read, position, end)
+        yield page
         remaining_values -= page.values
         position = page.end
 
@@ -207,20 +172,21 @@ def data_encodings(meta: ColumnMetaData) -> set[int] | None:
             for entry in meta.encoding_stats
             if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
         }
-    encodings = set(meta.encodings or ()) - {
-        Encoding.RLE,
-        Encoding.BIT_PACKED,
-    }  # the encodings of levels
+    encodings = set(meta.encodings or ()) - _ENCODINGS_OF_LEVELS
     # Besides RLE_DICTIONARY, PLAIN is the encoding of either the dictionary page or data pages
     # after it.
-    return None if not encodings or Encoding.RLE_DICTIONARY in encodings else encodings
+    if not encodings or Encoding.RLE_DICTIONARY in encodings:
+        return None
+    return encodings
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
     """Return whether all data pages of the chunk are known to be dictionary-encoded; False if the
     footer does not show it."""
     encodings = data_encodings(meta)
-    return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
+    if not encodings:
+        return False
+    return encodings.issubset(DICTIONARY_ENCODINGS)
 
 
 def count_of(number: int | None) -> int:
@@ -228,7 +194,8 @@ def count_of(number: int | None) -> int:
     return max(0, number or 0)
 
 
-_UNKNOWN = ColumnMetaData()  # of a locked chunk: it states nothing
+# The metadata of a locked chunk, which state nothing.
+_UNKNOWN = ColumnMetaData()
 
 
 class ChunkMeta:
@@ -274,27 +241,29 @@ class ChunkMeta:
     @property
     def nulls(self) -> int | None:
         """Number of nulls. Writers disagree on whether an empty list counts as a null."""
-        return (
-            None
-            if self._meta.statistics is None
-            else _stated_count(self._meta.statistics.null_count)
-        )
+        statistics = self._meta.statistics
+        return None if statistics is None else _stated_count(statistics.null_count)
 
     @property
     def non_null_values(self) -> int | None:
         """Number of values that are not null; None if either count is unknown, or they contradict
         each other."""
-        values, nulls = self.values, self.nulls
+        values = self.values
         if values == 0:
             return 0
+        nulls = self.nulls
         if values is None or nulls is None or nulls > values:
             return None
-        statistics = self._meta.statistics  # `nulls` comes from it
-        has_bounds = any(
-            getattr(statistics, name) is not None
-            for name in ("min", "max", "min_value", "max_value")
-        )
-        return None if nulls == values and has_bounds else values - nulls
+        if nulls == values and self._has_bounds:
+            return None
+        return values - nulls
+
+    @property
+    def _has_bounds(self) -> bool:
+        """Whether the statistics, which the chunk has, state a bound of its values."""
+        statistics = self._meta.statistics
+        bounds = (statistics.min, statistics.max, statistics.min_value, statistics.max_value)
+        return any(bound is not None for bound in bounds)
 
     @property
     def most_values(self) -> int:
@@ -310,8 +279,8 @@ class ChunkMeta:
     @property
     def type(self) -> int | None:
         """Physical type, as a number of parquet.thrift's `Type`."""
-        kind: int | None = self._meta.type
-        return kind
+        number: int | None = self._meta.type
+        return number
 
     @property
     def encodings(self) -> frozenset[int]:
@@ -338,7 +307,8 @@ class ChunkMeta:
     def first_data_page(self) -> int | None:
         """Offset of the first data page if a dictionary page is before it; None if there is none,
         or if the metadata are locked."""
-        dictionary, data = self._meta.dictionary_page_offset or 0, self._meta.data_page_offset or 0
+        dictionary = self._meta.dictionary_page_offset or 0
+        data = self._meta.data_page_offset or 0
         return data if 0 < dictionary < data else None
 
     @property
@@ -360,101 +330,22 @@ class ChunkMeta:
         Offsets in the copies of older versions of parquet-rs count from the first byte of the
         chunk, so only their distance is compared.
         """
+        if self.is_locked:
+            return False
         names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size")
         is_same = all(getattr(self._meta, name) == getattr(other, name) for name in names)
-        return (
-            not self.is_locked
-            and is_same
-            and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
-        )
+        return is_same and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
 
 
 def _dictionary_bytes(meta: ColumnMetaData) -> int | None:
     """Return the distance from dictionary page to first data page; None without a dictionary."""
-    return (
-        None
-        if meta.dictionary_page_offset is None
-        else meta.data_page_offset - meta.dictionary_page_offset
-    )
+    if meta.dictionary_page_offset is None:
+        return None
+    distance: int = meta.data_page_offset - meta.dictionary_page_offset
+    return distance
 
 
 def _stated_count(number: int | None) -> int | None:
-    return None if number is None or number < 0 else number
-
-
-def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
-    """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its
-    sizes and may raise an error."""
-    return pages._replace(
-        open_arrow=partial(open_checked, pages.open_arrow, (pages.meta,), ensure_size),
-        ensure_size=ensure_size,
-    )
-
-
-def open_checked(
-    open_arrow: Callable[[], NativeFile], metas: Iterable[ColumnMetaData], ensure_size: EnsureSize
-) -> NativeFile:
-    """Open a stream of a file that checks the sizes of a page of these chunks before it returns a
-    byte of the page."""
-    import pyarrow
-
-    stream = open_arrow()
-    try:
-        size: int = stream.size()
-    except BaseException:
-        stream.close()
-        raise
-    walks = [(*page_range(meta), HeaderWalk(meta, size, ensure_size)) for meta in metas]
-
-    def read(start: int, length: int) -> bytes:
-        data: bytes = stream.read_at(length, start)
-        end = start + len(data)
-
-        def read_header_at(offset: int, length: int) -> bytes:
-            if start <= offset and offset + length <= end:
-                return data[offset - start : offset - start + length]
-            header: bytes = stream.read_at(length, offset)
-            return header
-
-        for first, last, walk in walks:
-            if first < end and start < last:
-                walk.check_up_to(end, read_header_at)
-        return data
-
-    return pyarrow.PythonFile(ReadStream(read, size, stream.close), mode="r")
-
-
-class HeaderWalk:
-    """The page headers of one chunk in order, each checked once. `size` is the length of the
-    file."""
-
-    def __init__(self, meta: ColumnMetaData, size: int, ensure_size: EnsureSize) -> None:
-        self._position, end = page_range(meta)
-        self._end = min(end, size)
-        self._size = size
-        # Readers stop at the last value. The bytes after it in the chunk are not read, and may be
-        # anything.
-        self._remaining_values = count_of(meta.num_values)
-        self._ensure_size = ensure_size
-
-    def check_up_to(self, position: int, read: Read) -> None:
-        """Check the header of every page that begins before `position`.
-
-        Raises RefusedError, and UnreadableError if the bytes are not a header or state more bytes
-        than the file has.
-        """
-        while self._position < min(position, self._end) and self._remaining_values > 0:
-            try:
-                page = read_page(read, self._position, self._end)
-                if page.end > self._size:
-                    raise UnreadableError(
-                        f"its page of {page.stored:,} bytes would run past the end of the file",
-                        place=page.place,
-                    )
-            except UnreadableError as error:
-                raise UnreadableError(
-                    f"the pages cannot be decoded ({error.place}: {error.message})"
-                ) from error
-            page.ensure_size(self._ensure_size)
-            self._remaining_values -= page.values
-            self._position = page.end
+    if number is None or number < 0:
+        return None
+    return number

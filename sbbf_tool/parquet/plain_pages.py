@@ -16,15 +16,22 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import cramjam
 
 from sbbf_tool.bloom import hashing, kernels
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, levels, statistics
+from sbbf_tool.parquet.codecs import CODECS
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnMetaData,
+    CompressionCodec,
+    DataPageHeaderV2,
+    Encoding,
+    PageType,
+)
 from sbbf_tool.parquet.pages import (
     DICTIONARY_ENCODINGS,
     EnsureSize,
@@ -46,54 +53,8 @@ MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
 
-def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
-    """Decompress what is named LZ4: either blocks of Hadoop, or one block as in LZ4_RAW; only the
-    lengths in it show which.
-
-    Hadoop's streams state one uncompressed length, big-endian, and then compressed blocks, each
-    after its length, until it is reached.
-    """
-    try:
-        position = written = 0
-        while position < len(stored):
-            end = written + int.from_bytes(stored[position : position + 4], "big")
-            position += 4
-            while written < end <= len(plain):
-                length = int.from_bytes(stored[position : position + 4], "big")
-                position += 4
-                if not 0 < length <= len(stored) - position:
-                    raise ValueError("no blocks of Hadoop")
-                block = stored[position : position + length]
-                written += cramjam.lz4.decompress_block_into(
-                    block, plain[written:end], output_len=end - written
-                )
-                position += length
-        if written == len(plain) and position == len(stored):
-            return written
-    except (ValueError, cramjam.DecompressionError):
-        pass
-    return int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain)))
-
-
-_CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
-    CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
-    CompressionCodec.GZIP: cramjam.gzip.decompress_into,
-    CompressionCodec.BROTLI: cramjam.brotli.decompress_into,
-    CompressionCodec.LZ4: _decompress_lz4,
-    CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
-    CompressionCodec.LZ4_RAW: lambda stored, plain: int(
-        cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))
-    ),
-}
-"""Functions that decompress into memory of the stated size and return the number of bytes written,
-without numpy or pyarrow."""
-
-_ENCODINGS = {
-    Encoding.PLAIN,
-    *DICTIONARY_ENCODINGS,
-    Encoding.RLE,
-    Encoding.BIT_PACKED,
-}  # the last two encode levels
+# RLE and BIT_PACKED encode levels.
+_ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}
 
 
 class NotPlainError(Exception):
@@ -118,10 +79,9 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
     except UnreadableError:
         if plain[-len(_PADDING) :] != _PADDING:
             raise
+        without_padding = plain[: -len(_PADDING)]
         try:
-            return plain[: -len(_PADDING)], hashing.hash_length_prefixed(
-                plain[: -len(_PADDING)], count
-            )
+            return without_padding, hashing.hash_length_prefixed(without_padding, count)
         except UnreadableError:
             pass
         raise
@@ -162,7 +122,8 @@ class PlainPage:
         if width := self.column.width:
             return pairs.are_equal_fixed(self.plain, width)
         ends = np.asarray(kernels.active().ends_length_prefixed(self.plain, len(self)))
-        starts = np.concatenate(([0], ends[:-1].astype(np.int64))) + _LENGTH_BYTES
+        previous_ends = np.concatenate(([0], ends[:-1].astype(np.int64)))
+        starts = previous_ends + _LENGTH_BYTES
         return pairs.are_equal_spans(self.plain, starts[pairs.places], ends[pairs.places])
 
 
@@ -179,7 +140,17 @@ def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
 def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
     # In PLAIN form, a BOOLEAN is one bit, and a value of fixed length 0 has no bytes.
     has_bytes = column.width is not None or column.physical == "BYTE_ARRAY"
-    return has_bytes and (meta.codec in _CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
+    return has_bytes and (meta.codec in CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
+
+
+class _Parts(NamedTuple):
+    """The parts of a data page without compression."""
+
+    before: memoryview
+    """All bytes before the values."""
+    defined: memoryview
+    """Definition levels, the last of these bytes."""
+    values: memoryview
 
 
 class PlainChunk:
@@ -227,18 +198,14 @@ class PlainChunk:
         """
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
-        position, remaining_values = self._start, self._meta.num_values or 0
+        position = self._start
+        num_values = self._meta.num_values or 0
+        first_row = 0
         if dictionary is not None:
             yield dictionary
             position += dictionary.stored_bytes
-        while remaining_values > 0:
-            first_row = (self._meta.num_values or 0) - remaining_values
-            if position >= self._end:
-                raise NotPlainError
-            try:
-                page = read_page(self._read, position, self._end)
-            except UnreadableError:
-                raise NotPlainError from None
+        while first_row < num_values:
+            page = self._page_at(position)
             if page.is_dictionary:
                 dictionary = self._dictionary_page(page)
                 yield dictionary
@@ -250,28 +217,36 @@ class PlainChunk:
                 raise NotPlainError
             else:
                 yield partial(self._read_indices, page, first_row, len(dictionary))
-            remaining_values -= page.values
+            first_row += page.values
             position = page.end
             if position > self._end:
                 raise NotPlainError
-        if remaining_values:
+        if first_row != num_values:
             raise NotPlainError
+
+    def _page_at(self, position: int) -> StoredPage:
+        if position >= self._end:
+            raise NotPlainError
+        try:
+            return read_page(self._read, position, self._end)
+        except UnreadableError:
+            raise NotPlainError from None
 
     def _dictionary_page(self, page: StoredPage) -> PlainPage:
         """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no
         reader can read the chunk."""
         header = page.header.dictionary_page_header
-        if (
-            not page.is_dictionary
-            or header is None
-            or header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY)
-        ):
+        if not page.is_dictionary or header is None:
             raise NotPlainError
-        count, place = header.num_values, f"dictionary page at byte {page.offset:,}"
+        if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+            raise NotPlainError
+        place = f"dictionary page at byte {page.offset:,}"
         page.ensure_size(self._ensure_size)
-        if None in (count, page.header.uncompressed_page_size):
+        count = header.num_values
+        size = page.header.uncompressed_page_size
+        if count is None or size is None:
             raise NotPlainError
-        if min(count, page.header.uncompressed_page_size) < 0:
+        if count < 0 or size < 0:
             raise UnreadableError("the stated size is negative", place=place)
         body = self._body(page, MAX_DICTIONARY_BYTES, place)
         if len(body) != page.stored:
@@ -299,11 +274,9 @@ class PlainChunk:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        rows = (
-            None
-            if self._column.max_repetition
-            else partial(self._rows, defined, page.values, first_row)
-        )
+        rows = None
+        if not self._column.max_repetition:
+            rows = partial(self._rows, defined, page.values, first_row)
         return self._page(plain, count, page, f"page at byte {page.offset:,}", rows)
 
     def _read_indices(
@@ -314,7 +287,8 @@ class PlainChunk:
         try:
             count = levels.count_highest(defined, self._column.max_definition, page.values)
             # The first byte is the width of an index; a page of nulls may have none.
-            indices = levels.decode(packed[1:], packed[0] if packed else 0, count)
+            width = packed[0] if packed else 0
+            indices = levels.decode(packed[1:], width, count)
         except ValueError:
             raise NotPlainError from None
         if len(indices) and indices.max() >= num_entries:
@@ -326,12 +300,11 @@ class PlainChunk:
         Raises as `levels.decode`."""
         import numpy as np
 
-        if not (highest := self._column.max_definition):
+        highest = self._column.max_definition
+        if not highest:
             return np.arange(first_row, first_row + count)
-        return (
-            np.flatnonzero(levels.decode(defined, highest.bit_length(), count) == highest)
-            + first_row
-        )
+        are_present = levels.decode(defined, highest.bit_length(), count) == highest
+        return np.flatnonzero(are_present) + first_row
 
     def _levels_and_values(self, page: StoredPage) -> tuple[memoryview, memoryview]:
         page.ensure_size(self._ensure_size)
@@ -339,9 +312,10 @@ class PlainChunk:
         if len(body) != page.stored:
             raise NotPlainError
         try:
-            return self._split(body, page, page.size)[1:]
+            parts = self._split(body, page, page.size)
         except ValueError:
             raise NotPlainError from None
+        return parts.defined, parts.values
 
     def _body(self, page: StoredPage, most_bytes: int, place: str) -> bytes:
         """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
@@ -382,41 +356,22 @@ class PlainChunk:
         if page.is_dictionary:
             return bytes(self._decompress(stored, size, self._meta.codec)), True
         try:
-            before, defined, values = self._split(stored, page, size)
-            has_values = levels.count_highest(defined, self._column.max_definition, page.values) > 0
-            return b"".join((before, values)), has_values
+            parts = self._split(stored, page, size)
+            highest = self._column.max_definition
+            num_present = levels.count_highest(parts.defined, highest, page.values)
+            return b"".join((parts.before, parts.values)), num_present > 0
         except NotPlainError:
             raise ValueError("its levels have a form that sbbf does not read") from None
 
-    def _split(
-        self, body: bytes, page: StoredPage, size: int
-    ) -> tuple[memoryview, memoryview, memoryview]:
-        """Split a data page, of `size` bytes without compression, into the bytes before its values,
-        definition levels, and values."""
-        data = page.data
+    def _split(self, body: bytes, page: StoredPage, size: int) -> _Parts:
+        """Split a data page, of `size` bytes without compression. Raises NotPlainError, and
+        ValueError if it cannot be decompressed."""
         if page.header.type == PageType.DATA_PAGE_V2:
-            # The levels are not compressed, and the header states their lengths.
-            repeated, defined = (
-                data.repetition_levels_byte_length or 0,
-                data.definition_levels_byte_length or 0,
-            )
-            size -= repeated + defined
-            if min(repeated, defined, size) < 0 or repeated + defined > len(body):
-                raise NotPlainError
-            before, values = (
-                memoryview(body)[: repeated + defined],
-                memoryview(body)[repeated + defined :],
-            )
-            codec = (
-                CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
-            )
-            return (
-                before,
-                before[repeated:],
-                self._decompress(values, size, codec) if size else values[:0],
-            )
+            return self._split_v2(memoryview(body), page.data, size)
+        data = page.data
+        plain = self._decompress(body, size, self._meta.codec)
         # A length precedes each kind of levels; levels that are always 0 are missing.
-        plain, start, end = self._decompress(body, size, self._meta.codec), 0, 0
+        start = end = 0
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
             (self._column.max_definition, data.definition_level_encoding),
@@ -426,7 +381,23 @@ class PlainChunk:
                 end = start + int.from_bytes(plain[end:start], "little")
                 if encoding != Encoding.RLE or end > len(plain):
                     raise NotPlainError
-        return plain[:end], plain[start:end], plain[end:]
+        return _Parts(plain[:end], plain[start:end], plain[end:])
+
+    def _split_v2(self, body: memoryview, data: DataPageHeaderV2, size: int) -> _Parts:
+        # The levels are not compressed, and the header states their lengths.
+        repeated_bytes = data.repetition_levels_byte_length or 0
+        defined_bytes = data.definition_levels_byte_length or 0
+        level_bytes = repeated_bytes + defined_bytes
+        size -= level_bytes
+        if min(repeated_bytes, defined_bytes, size) < 0 or level_bytes > len(body):
+            raise NotPlainError
+        before = body[:level_bytes]
+        values = body[level_bytes:]
+        if not size:
+            values = values[:0]
+        elif data.is_compressed is not False:
+            values = self._decompress(values, size, self._meta.codec)
+        return _Parts(before, before[repeated_bytes:], values)
 
     def _decompress(self, stored: bytes | memoryview, size: int, codec: int) -> memoryview:
         """Return the bytes of a page, valid until the next one is decompressed. Raises ValueError.
@@ -435,17 +406,17 @@ class PlainChunk:
         """
         if codec == CompressionCodec.UNCOMPRESSED:
             return memoryview(stored)
-        if codec not in _CODECS:
+        if codec not in CODECS:
             raise ValueError(f"sbbf does not read codec {codec}")
         if size > len(self._scratch):
             self._scratch = bytearray(size)
         plain = memoryview(self._scratch)[:size]
         try:
-            came = _CODECS[codec](stored, plain)
+            num_written = CODECS[codec](stored, plain)
         except cramjam.DecompressionError as error:
             raise ValueError(str(error)) from error
-        if came != size:
-            raise ValueError(f"it has {came:,} bytes, but the header states {size:,}")
+        if num_written != size:
+            raise ValueError(f"it has {num_written:,} bytes, but the header states {size:,}")
         return plain
 
 

@@ -22,12 +22,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet.checked_streams import ReadStream
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding
 from sbbf_tool.parquet.pages import (
     ChunkPages,
-    ReadStream,
     StoredPage,
     count_of,
     page_range,

@@ -6,27 +6,14 @@ decimals, timestamps, UUIDs or narrow integers to its own types. So it gets a fo
 column, in which the schema has no logical types and INT96 is FIXED_LEN_BYTE_ARRAY(12). The result
 is the values as stored in the pages.
 
-They come in batches that keep memory flat, whatever a row group contains. Fixed widths are simple.
-BYTE_ARRAY values may have any length, and three things can make a batch larger than its pages:
-
-    a dictionary with one long value that every row repeats
-        such chunks are decoded as indices and a dictionary; if the dictionary has repeated entries,
-        in batches for its longest value
-    DELTA_BYTE_ARRAY, which repeats a value in no bytes
-        the rows of a batch are few enough for the longest possible value
-    short values first and long ones later
-        the rows are few enough for the page with the longest values
-
-Memory still grows with the largest page and the largest row: each is held whole, however many
-elements the lists of a row have.
+They come in batches that keep memory flat, whatever a row group contains (`batches`).
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,29 +22,21 @@ import pyarrow.parquet as pq
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, int96, statistics
-from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
+from sbbf_tool.parquet.batches import FEWEST_BYTES, plan_batches
+from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.comparison import Pairs
-from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import (
-    ColumnChunk,
     ColumnMetaData,
-    Encoding,
-    FileMetaData,
-    RowGroup,
-    SchemaElement,
-    Type,
 )
+from sbbf_tool.parquet.narrow_file import build_narrow_file
 from sbbf_tool.parquet.pages import (
-    DICTIONARY_ENCODINGS,
     ChunkPages,
     StoredPage,
-    count_of,
-    data_encodings,
     read_pages,
 )
 from sbbf_tool.parquet.rewritten_pages import RewrittenPages
 from sbbf_tool.parquet.statistics import Extremes
-from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,19 +73,22 @@ class PlainValues:
     def __getitem__(self, position: int) -> bytes:
         """Return the plain bytes of one value."""
         if self._width is not None:
-            return bytes(
-                self._fixed(self._width)[position * self._width : (position + 1) * self._width]
-            )
+            start = position * self._width
+            return bytes(self._fixed(self._width)[start : start + self._width])
         value = self._array[position]
-        return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
+        if isinstance(value, pa.DictionaryScalar):
+            value = value.value
+        return bytes(value.as_buffer())
 
     def are_equal(self, pairs: Pairs) -> NDArray[np.bool_]:
         """Return of which pairs the value has the plain bytes."""
         if self._width is not None:
             return pairs.are_equal_fixed(self._fixed(self._width), self._width)
-        array, places = self._array, pairs.places
+        array = self._array
+        places = pairs.places
         if isinstance(array, pa.DictionaryArray):
-            array, places = array.dictionary, _indices(array)[places]
+            places = _indices(array)[places]
+            array = array.dictionary
         data, window, size = _variable(array)
         offsets = np.frombuffer(window, f"i{size}")
         return pairs.are_equal_spans(data, offsets[places], offsets[places + 1])
@@ -128,11 +110,10 @@ class PlainValues:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
             return hasher.hash_variable(*_variable(self._array))
-        hashes_of_entries = np.frombuffer(
-            hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64
-        )
-        each: NDArray[np.uint64] = hashes_of_entries[_indices(self._array)]
-        return each.data.cast("B").cast("Q")
+        hashes_of_entries = hasher.hash_variable(*_variable(self._array.dictionary))
+        hashes_by_index: NDArray[np.uint64] = np.frombuffer(hashes_of_entries, np.uint64)
+        hashes: NDArray[np.uint64] = hashes_by_index[_indices(self._array)]
+        return hashes.data.cast("B").cast("Q")
 
     def extremes(self) -> Extremes | None:
         """Find the smallest and the largest value; None for columns without an order, and if all
@@ -156,30 +137,26 @@ class PlainValues:
         assert self._width is not None
         numbers = equals.numbers_shown(self.column, self._fixed(self._width))
         assert numbers is not None
-        return hasher.hash_fixed(numbers[1].tobytes(), self._width)
+        _, shown = numbers
+        return hasher.hash_fixed(shown.tobytes(), self._width)
 
     def hashes_of_instants_rounded_down(self) -> memoryview:
         """Hash the rounded-down form of the INT96 values that are stored in another form."""
-        return hashing.hash_fixed(
-            int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES
-        )
+        forms = int96.rounded_down(self._fixed(int96.INT96_BYTES))
+        return hashing.hash_fixed(forms, int96.INT96_BYTES)
 
     def equal_floats(self) -> list[bytes]:
         """Return the plain bytes of floating-point numbers that mean one of these values, stored or
         not: both zeros, canonical NaNs."""
-        return (
-            equals.of_floats(self.column, self._fixed(self._width))
-            if self._width is not None
-            else []
-        )
+        if self._width is None:
+            return []
+        return equals.of_floats(self.column, self._fixed(self._width))
 
     def are_nan(self) -> NDArray[np.bool_]:
         """Mark the values that are NaN."""
-        numbers = (
-            equals.floats(self.column, self._fixed(self._width))
-            if self._width is not None
-            else None
-        )
+        numbers = None
+        if self._width is not None:
+            numbers = equals.floats(self.column, self._fixed(self._width))
         return np.zeros(len(self), np.bool_) if numbers is None else np.isnan(numbers)
 
     def _fixed(self, width: int) -> memoryview:
@@ -230,7 +207,8 @@ def read_chunk(
     except UnreadableError as error:
         # Without a cause, it is a contradiction between footer and pages, which explains what
         # pyarrow says.
-        raise problem if error.__cause__ is not None else error.at(place=place) from problem
+        explanation = error.at(place=place) if error.__cause__ is None else problem
+        raise explanation from problem
 
 
 _Leaves: TypeAlias = "tuple[pa.Array, NDArray[np.int64] | None]"
@@ -252,9 +230,8 @@ def _decode(
     normalised = equals.has_interval_mark(footer, column)
     try:
         with ErrorPlace(None, place), pages.open_arrow() as stream:
-            metadata = pq.read_metadata(
-                pa.BufferReader(_narrow_file(footer, row_group, column, pages.meta))
-            )
+            narrow_file = build_narrow_file(footer, row_group, column, pages.meta)
+            metadata = pq.read_metadata(pa.BufferReader(narrow_file))
             chunk = _Chunk(stream, metadata, with_rows=with_rows)
             for array, rows in _read_arrays(chunk, column, pages.meta, group.num_rows):
                 yield PlainValues(column, array, rows, normalised_intervals=normalised)
@@ -285,11 +262,11 @@ def _read_arrays(
         if first is None:
             return
         header = next(pages()).header.dictionary_page_header
-        if header is not None and len(first[0].dictionary) == header.num_values:
+        first_array, _ = first
+        if header is not None and len(first_array.dictionary) == header.num_values:
             for array, rows in chain([first], arrays):
-                array.validate(
-                    full=True
-                )  # pyarrow decodes an index past the end of the dictionary without an error
+                # pyarrow decodes an index past the end of the dictionary without an error.
+                array.validate(full=True)
                 yield array, rows
             return
         # pyarrow removes repeated entries from the dictionary, but not from the indices, which then
@@ -327,12 +304,11 @@ class _Chunk:
             pre_buffer=False,
         )
         for batch in reader.iter_batches(batch_rows, use_threads=False):
-            rows: NDArray[np.int64] | None = (
-                np.arange(self.num_decoded_rows, self.num_decoded_rows + len(batch))
-                if self._with_rows
-                else None
-            )
+            first_row = self.num_decoded_rows
             self.num_decoded_rows += len(batch)
+            rows: NDArray[np.int64] | None = None
+            if self._with_rows:
+                rows = np.arange(first_row, self.num_decoded_rows)
             array, rows = _leaves(batch.column(0), rows)
             if len(array):
                 yield array, rows
@@ -340,13 +316,14 @@ class _Chunk:
     def longest_in_dictionary(self) -> int:
         """Return the bytes of the longest value in the dictionary page, provided that the first
         data page refers to it."""
-        first = next(
-            _Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None
-        )
+        chunk = _Chunk(self._stream, self._metadata)
+        first = next(chunk.leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
         if first is None:
             return 0
-        _, offsets, _ = _variable(first[0].dictionary)
-        return int(np.diff(np.frombuffer(offsets, np.int32)).max())
+        array, _ = first
+        _, offsets, _ = _variable(array.dictionary)
+        lengths = np.diff(np.frombuffer(offsets, np.int32))
+        return int(lengths.max())
 
 
 def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
@@ -355,12 +332,13 @@ def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
     """
     to_merge: list[_Leaves] = []
     size = 0
-    for leaves in arrays:
-        to_merge.append(leaves)
-        size += leaves[0].nbytes
+    for array, rows in arrays:
+        to_merge.append((array, rows))
+        size += array.nbytes
         if size >= FEWEST_BYTES:
             yield _merge(to_merge)
-            to_merge, size = [], 0
+            to_merge = []
+            size = 0
     if to_merge:
         yield _merge(to_merge)
 
@@ -368,8 +346,11 @@ def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
 def _merge(leaves: list[_Leaves]) -> _Leaves:
     if len(leaves) == 1:
         return leaves[0]
+    merged = pa.concat_arrays([array for array, _ in leaves])
     rows = [rows for _, rows in leaves if rows is not None]
-    return pa.concat_arrays([array for array, _ in leaves]), np.concatenate(rows) if rows else None
+    if not rows:
+        return merged, None
+    return merged, np.concatenate(rows)
 
 
 def _leaves(array: pa.Array, rows: NDArray[np.int64] | None) -> _Leaves:
@@ -379,148 +360,15 @@ def _leaves(array: pa.Array, rows: NDArray[np.int64] | None) -> _Leaves:
     handles.
     """
     while pa.types.is_nested(array.type):
-        if rows is not None and not pa.types.is_struct(array.type):
-            rows = rows.repeat(np.asarray(array.value_lengths().fill_null(0)))
-        array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[0]
+            continue
+        if rows is not None:
+            lengths = array.value_lengths().fill_null(0)
+            rows = rows.repeat(np.asarray(lengths))
+        array = array.flatten()
     if not array.null_count:
         return array, rows
-    return array.drop_null(), None if rows is None else rows[np.asarray(array.is_valid())]
-
-
-def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:
-    """Build a file that has only a footer, with one column in one row group, as its physical type
-    without annotations."""
-    source = footer.row_group(row_group)
-    chunk = footer.column_chunk(row_group, column.index)
-    meta = copy.copy(meta)
-    meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = (
-        meta.key_value_metadata
-    ) = None
-    meta.size_statistics = None
-    schema = _narrow_schema(footer.metadata.schema, column)
-    # Writers leave out what other fields repeat, but pyarrow needs all of it.
-    meta.path_in_schema = [element.name for element in schema[1:]]
-    meta.encodings = meta.encodings or []
-    meta.total_uncompressed_size = count_of(meta.total_uncompressed_size)
-    if meta.type == Type.INT96:
-        meta.type = Type.FIXED_LEN_BYTE_ARRAY
-    chunks = [ColumnChunk(file_offset=chunk.file_offset or 0, meta_data=meta)]
-    row_groups = [RowGroup(chunks, count_of(source.total_byte_size), source.num_rows)]
-    version, created_by = footer.metadata.version or 1, footer.metadata.created_by
-    raw = build_struct(
-        FileMetaData(version, schema, source.num_rows, row_groups, created_by=created_by)
-    )
-    return MAGIC + raw + build_tail(raw)
-
-
-def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
-    """Return the root and the groups above one leaf, each with one child and without annotations,
-    then the leaf."""
-    leaves = [position for position, element in enumerate(schema) if position and is_leaf(element)]
-    leaf = schema[leaves[column.index]]
-    kind, length = (
-        (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES)
-        if leaf.type == Type.INT96
-        else (leaf.type, leaf.type_length)
-    )
-    narrow = [SchemaElement(kind, length, leaf.repetition_type, leaf.name)]
-    # Walking backwards, a group contains the leaf if it has as many children as whole subtrees
-    # follow it, including the leaf's.
-    subtrees = 1
-    for element in reversed(schema[: leaves[column.index]]):
-        children = element.num_children or 0
-        if children < subtrees:
-            subtrees += 1 - children
-        else:
-            subtrees = 1
-            narrow.append(
-                SchemaElement(
-                    name=element.name, repetition_type=element.repetition_type, num_children=1
-                )
-            )
-    return narrow[::-1]
-
-
-USUAL_BYTES = 4 << 20
-"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough
-for the processor's caches."""
-FEWEST_BYTES = 1 << 18
-"""Decoded bytes from which on an array is a batch of its own; smaller ones are merged, which copies
-them."""
-MOST_BYTES = 16 << 20
-"""Maximum number of decoded bytes in a batch, except for a page at either end. pyarrow uses about
-four times as much while it decodes."""
-MOST_VALUES = 1 << 17
-MOST_INDICES = 1 << 20
-
-
-class Batches(NamedTuple):
-    rows: int
-    as_dictionary: bool = False
-    """Decode to indices and a dictionary."""
-
-
-def plan_batches(
-    column: Column,
-    meta: ColumnMetaData,
-    num_rows: int,
-    pages: Callable[[], Iterable[StoredPage]],
-    longest_in_dictionary: Callable[[], int],
-    *,
-    expand_dictionary: bool = False,
-) -> Batches:
-    """Plan the batches of one chunk of `num_rows` rows; with `expand_dictionary`, as values even if
-    the chunk has only indices.
-
-    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are
-    called only if the footer does not suffice, since they read every page header, or the
-    dictionary.
-    """
-    num_values = max(1, meta.num_values or 0)
-    values_per_row = max(1.0, num_values / max(1, num_rows))
-
-    def rows_for(values: float) -> int:
-        return max(1, int(min(values, MOST_VALUES) / values_per_row))
-
-    if column.physical != "BYTE_ARRAY":
-        return Batches(rows_for(USUAL_BYTES / (column.width or 1)))
-    encodings = data_encodings(meta)
-    if encodings is not None and encodings <= set(DICTIONARY_ENCODINGS) and not expand_dictionary:
-        return Batches(max(1, int(MOST_INDICES / values_per_row)), as_dictionary=True)
-    decoded_bytes = _estimate_decoded_bytes(meta, encodings)
-    average = max(1.0, (decoded_bytes or meta.total_uncompressed_size or 0) / num_values)
-    if decoded_bytes is not None and decoded_bytes <= MOST_BYTES:
-        return Batches(rows_for(USUAL_BYTES / average))
-    longest = _longest_value(list(pages()), longest_in_dictionary)
-    return Batches(rows_for(min(USUAL_BYTES / average, MOST_BYTES / max(1.0, longest))))
-
-
-def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
-    """Return an upper bound in bytes for all values of the chunk together; None if the footer
-    states too little."""
-    if (
-        meta.size_statistics is not None
-        and meta.size_statistics.unencoded_byte_array_data_bytes is not None
-    ):
-        return int(meta.size_statistics.unencoded_byte_array_data_bytes)
-    if encodings is not None and encodings <= {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}:
-        return int(meta.total_uncompressed_size or 0)
-    return None
-
-
-def _longest_value(pages: list[StoredPage], longest_in_dictionary: Callable[[], int]) -> float:
-    """Return an upper bound in bytes per value for any run of values, ignoring up to one page at
-    either end."""
-    in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
-    data = [page for page in pages if page.data is not None]
-    if data and data[0].data.encoding in DICTIONARY_ENCODINGS:
-        in_dictionary = longest_in_dictionary()
-    return max((_bytes_per_value(page, in_dictionary) for page in data), default=0.0)
-
-
-def _bytes_per_value(page: StoredPage, in_dictionary: int) -> float:
-    if page.data.encoding in DICTIONARY_ENCODINGS:
-        return in_dictionary
-    if page.data.encoding == Encoding.DELTA_BYTE_ARRAY:
-        return page.size
-    return page.size / max(1, page.values)
+    if rows is not None:
+        rows = rows[np.asarray(array.is_valid())]
+    return array.drop_null(), rows

@@ -32,8 +32,8 @@ from sbbf_tool.extensions.paimon.arrow_columns import (
 from sbbf_tool.extensions.paimon.fast_hash import ColumnHashes, ColumnTypes, HashBatch
 from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.parquet.checked_streams import HeaderWalk
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
-from sbbf_tool.parquet.pages import HeaderWalk
 
 _BATCH_ROWS = 1 << 14
 _ARROW_TYPES = {

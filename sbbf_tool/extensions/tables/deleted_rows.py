@@ -21,7 +21,7 @@ from pyarrow import compute, parquet
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.pages import open_checked
+from sbbf_tool.parquet.checked_streams import open_checked
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
