@@ -1,7 +1,8 @@
 """Dispatch by name: paths to the local file system, URLs to their services. All reads and writes by
 name pass through this module.
 
-The modules for services are imported with the first URL, so paths do not pay for these imports.
+The modules for services are imported with the first URL, and those that write with the first
+change, so reads of paths do not pay for these imports.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.storage import leftovers, listing, local, table_formats
-from sbbf_tool.storage.copying import BegunCopy, has_reflinks
+from sbbf_tool.storage import leftovers, listing, table_formats
 from sbbf_tool.storage.inputs import FileIn, FileSystemLike, OpenFileSource, Readable, find_input
 
 # Other packages know these two names from here.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from sbbf_tool.storage.append import EnsureFooter
+    from sbbf_tool.storage.copying import BegunCopy
     from sbbf_tool.storage.folders import Folders
     from sbbf_tool.storage.objects.store import Location, Version
     from sbbf_tool.storage.spool import Spool
@@ -294,7 +295,6 @@ def _is_root(folder: str) -> bool:
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
     """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary
     files if the target is remote."""
-    # Only verbs that add filters need it.
     from sbbf_tool.storage.spool import Spool
 
     if is_url(target):
@@ -308,13 +308,21 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
 def shares_blocks(name: str) -> bool:
     """Return whether a copy of a local file, in the same folder, shares its blocks; False for
     objects, whose store copies them."""
-    return not is_url(name) and has_reflinks(os.path.dirname(locate(name)))
+    if is_url(name):
+        return False
+    from sbbf_tool.storage.copying import has_reflinks
+
+    return has_reflinks(os.path.dirname(locate(name)))
 
 
 def begin_copy(source: Source, target: str, count: int) -> AbstractContextManager[BegunCopy | None]:
     """Return the context of the copy that a thread makes of the first `count` bytes for `replace`;
     None if this would not be faster."""
-    return nullcontext() if is_url(target) else local.begin_copy(source, local_path(target), count)
+    if is_url(target):
+        return nullcontext()
+    from sbbf_tool.storage import local
+
+    return local.begin_copy(source, local_path(target), count)
 
 
 def replace(
@@ -332,6 +340,8 @@ def replace(
         from sbbf_tool.storage.objects import stores
 
         return stores.replace(source, target, keep, tuple(pieces), verify)
+    from sbbf_tool.storage import local
+
     return local.replace(source, local_path(target), keep, blocks_of(pieces), verify, begun)
 
 
@@ -341,7 +351,6 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
         raise RefusedError(
             "an object cannot be appended to", file=source.name, hint="do not append"
         )
-    # Commands that only read do not need it, but for `recover`.
     from sbbf_tool.storage import append as local_append
 
     return local_append.append(source, pieces, verify)

@@ -142,7 +142,7 @@ IMPORTS = {
                 "sbbf_tool.cli.output",
                 "click",
                 "sbbf_tool.verbs.probe",
-                "sbbf_tool.storage.local",
+                "sbbf_tool.storage.places",
             ),
             *("sbbf_tool.parquet.structs", "thrift", "thrift.protocol.TCompactProtocol", "xxhash"),
         )
