@@ -184,8 +184,8 @@ NAMES = {
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(OLD)
-    name = f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
-    leftover = path.with_name(name)
+    temporary = f"{leftovers._stem(path.name)}0123456789ab{leftovers.TEMPORARY_SUFFIX}"
+    leftover = path.with_name(temporary)
     leftover.write_bytes(b"of a killed process")
     assert append(path) == []
     assert path.read_bytes() == NEW

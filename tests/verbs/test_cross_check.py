@@ -243,9 +243,9 @@ def misread(monkeypatch) -> Callable[[], None]:
     def start() -> None:
         split = plain_pages.PlainChunk._split
 
-        def shifted(self: Any, *arguments: Any) -> tuple[memoryview, memoryview, memoryview]:
-            before, levels, plain = split(self, *arguments)
-            return before, levels, memoryview(bytes(plain[8:]) + b"\7\0\0\0\0\0\0\0")
+        def shifted(self: Any, *arguments: Any) -> Any:
+            parts = split(self, *arguments)
+            return parts._replace(values=memoryview(bytes(parts.values[8:]) + b"\7\0\0\0\0\0\0\0"))
 
         monkeypatch.setattr(plain_pages.PlainChunk, "_split", shifted)
 
