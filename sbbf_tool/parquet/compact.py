@@ -54,6 +54,16 @@ class Splice(NamedTuple):
     data: bytes
 
 
+class _FieldBytes(NamedTuple):
+    """One field of a struct that is built."""
+
+    id: int
+    kind: int
+    header: bytes
+    """The header if it states the id itself, else nothing."""
+    value: bytes
+
+
 def read_varint(buf: bytes | memoryview, pos: int) -> tuple[int, int]:
     """Read the unsigned varint at `pos`; return it and the next position. Raises IndexError past
     the end, UnreadableError over 10 bytes."""
@@ -83,14 +93,19 @@ def build_varint(value: int) -> bytes:
 def build_int(value: int) -> bytes:
     """Build the zigzag varint of `value` (i16, i32 or i64); the compact protocol has one form for
     all three."""
-    return build_varint(value << 1 if value >= 0 else ~(value << 1))
+    folded = value << 1
+    if value < 0:
+        folded = ~folded
+    return build_varint(folded)
 
 
 def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
     """Read the header of the list or set whose value starts at `pos`: element kind, element count,
     position of the first element."""
-    byte = buf[pos]
-    kind, count, pos = byte & 0x0F, byte >> 4, pos + 1
+    head = buf[pos]
+    pos += 1
+    kind = head & 0x0F
+    count = head >> 4
     if count == 15:
         count, pos = read_varint(buf, pos)
     return kind, count, pos
@@ -167,6 +182,23 @@ def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
     return pos
 
 
+def _skip_map(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
+    count, pos = read_varint(buf, pos)
+    if not count:
+        return pos
+    kinds = buf[pos]
+    pos += 1
+    key = kinds >> 4
+    value = kinds & 0x0F
+    if key in _ELEMENT_WIDTH and value in _ELEMENT_WIDTH:
+        width = _ELEMENT_WIDTH[key] + _ELEMENT_WIDTH[value]
+        return _within(buf, pos, pos + count * width)
+    for _ in range(count):
+        pos = _skip_elements(buf, pos, key, 1, depth, ends)
+        pos = _skip_elements(buf, pos, value, 1, depth, ends)
+    return pos
+
+
 def _skip_elements(
     buf: bytes, pos: int, kind: int, count: int, depth: int, ends: Ends | None
 ) -> int:
@@ -198,7 +230,9 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireFie
     field_list: list[WireField] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
-        start, kind, delta = pos, head & 0x0F, head >> 4
+        start = pos
+        kind = head & 0x0F
+        delta = head >> 4
         pos += 1
         if delta:
             last_id = as_i16(last_id + delta)
@@ -234,40 +268,44 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
     list.
     """
     old, stop = fields(buf, pos)
-    entries: list[
-        tuple[int, int, bytes, bytes]
-    ] = []  # id, kind, header if it states the id itself, value
+    entries: list[_FieldBytes] = []
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
         header = b"" if field.relative else buf[field.start : field.value]
-        change = changes.get(field.id)
-        if change is None or change[0] != field.kind:
-            entries.append((field.id, field.kind, header, buf[field.value : field.end]))
-        elif change[1] is not None and last_field(old, field.id, field.kind) is field:
-            entries.append((field.id, field.kind, header, pending.pop(field.id)))
+        kind, value = changes.get(field.id, (None, None))
+        if kind != field.kind:
+            old_value = buf[field.value : field.end]
+            entries.append(_FieldBytes(field.id, field.kind, header, old_value))
+        elif value is not None and last_field(old, field.id, field.kind) is field:
+            entries.append(_FieldBytes(field.id, field.kind, header, pending.pop(field.id)))
     for field_id in sorted(pending):
-        position = max(
-            (at + 1 for at, entry in enumerate(entries) if entry[0] <= field_id), default=0
-        )
-        entries.insert(position, (field_id, changes[field_id][0], b"", pending[field_id]))
+        position = 0
+        for at, entry in enumerate(entries):
+            if entry.id <= field_id:
+                position = at + 1
+        kind, _ = changes[field_id]
+        entries.insert(position, _FieldBytes(field_id, kind, b"", pending[field_id]))
 
     out = bytearray()
     base = 0
-    for field_id, kind, header, value in entries:
-        out += header or _field_header(field_id, kind, base)
-        out += value
-        base = field_id
+    for entry in entries:
+        out += entry.header or _field_header(entry.id, entry.kind, base)
+        out += entry.value
+        base = entry.id
     return Splice(pos, stop, bytes(out))
 
 
 def _field_header(field_id: int, kind: int, base: int) -> bytes:
     delta = field_id - base & 0xFFFF
-    return bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + build_int(field_id)
+    if 0 < delta < 16:
+        return bytes([delta << 4 | kind])
+    return bytes([kind]) + build_int(field_id)
 
 
 def apply(buf: bytes, edits: Iterable[Splice]) -> bytes:
     """Apply edits to `buf`; they must not overlap."""
-    view, pos = memoryview(buf), 0
+    view = memoryview(buf)
+    pos = 0
     parts: list[bytes | memoryview] = []
     for edit in sorted(edits):
         if edit.start < pos:

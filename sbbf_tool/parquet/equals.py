@@ -6,16 +6,15 @@ builder inserts the other forms too: a filter of a superset of the stored values
 and protects readers that look up one form only. numpy is imported only if there are numbers to
 examine, since most columns have none.
 
-    INT of few bits          the number in the low bits, if the bits above them are not those of
-                             its annotation: readers ignore them
-    TIME in UTC              the time of day, if the stored number is outside the day: readers wrap
-                             it
-    FLOAT, DOUBLE, FLOAT16   for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format
-                             issue 407)
-    INTERVAL                 the normalized form, if a key of DuckDB in the file says so; DuckDB
-                             looks up no other form
-    INT96                    both forms in which writers store an instant before 1970, one form of
-                             any other instant (`int96`)
+    INT of few bits   the number in the low bits, if the bits above them are not those of its
+                      annotation: readers ignore them
+    TIME in UTC       the time of day, if the stored number is outside the day: readers wrap it
+    FLOAT, DOUBLE,    for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format issue
+    FLOAT16           407)
+    INTERVAL          the normalized form, if a key of DuckDB in the file says so; DuckDB looks up
+                      no other form
+    INT96             both forms in which writers store an instant before 1970, one form of any
+                      other instant (`int96`)
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
     from sbbf_tool.parquet.footer import Footer
 
-INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
+INTERVAL_KEY = "duckdb.interval_bloom_filter"
+INTERVAL_FORM = "normalized-v1"
 _DUCKDB = "DuckDB"
 
 _INTEGERS = {"INT32": "<i4", "INT64": "<i8"}
@@ -45,15 +45,14 @@ _NANS = {
 }
 INTERVAL_BYTES = 12
 _INTERVAL = [("months", "<i4"), ("days", "<i4"), ("millis", "<u4")]
-_MILLIS_PER_DAY, _DAYS_PER_MONTH = 86_400_000, 30
+_MILLIS_PER_DAY = 86_400_000
+_DAYS_PER_MONTH = 30
 
 
 def is_interval(column: Column) -> bool:
-    return (
-        column.logical is not None
-        and column.logical.kind == "INTERVAL"
-        and column.width == INTERVAL_BYTES
-    )
+    if column.logical is None or column.logical.kind != "INTERVAL":
+        return False
+    return column.width == INTERVAL_BYTES
 
 
 def interval_form(footer: Footer, column: Column) -> str | None:
@@ -62,14 +61,10 @@ def interval_form(footer: Footer, column: Column) -> str | None:
     """
     if not is_interval(column):
         return None
-    return next(
-        (
-            str(entry.value)
-            for entry in footer.metadata.key_value_metadata or ()
-            if entry.key == INTERVAL_KEY
-        ),
-        None,
-    )
+    for entry in footer.metadata.key_value_metadata or ():
+        if entry.key == INTERVAL_KEY:
+            return str(entry.value)
+    return None
 
 
 def has_interval_mark(footer: Footer, column: Column) -> bool:
@@ -81,16 +76,18 @@ def has_interval_mark(footer: Footer, column: Column) -> bool:
 def forms_per_value(footer: Footer, column: Column) -> int:
     """Return the largest number of forms per value in a filter of `column`, on which its size
     depends."""
-    return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1
+    if column.physical == "INT96" or interval_form(footer, column) is not None:
+        return 2
+    return 1
 
 
 def compares_normalised(footer: Footer, column: Column) -> bool:
     """Return whether `column` has intervals in a file that DuckDB wrote or marked. For DuckDB, 24
     hours equal one day."""
-    return is_interval(column) and (
-        interval_form(footer, column) is not None
-        or str(footer.metadata.created_by).startswith(_DUCKDB)
-    )
+    if not is_interval(column):
+        return False
+    is_marked = interval_form(footer, column) is not None
+    return is_marked or str(footer.metadata.created_by).startswith(_DUCKDB)
 
 
 def uncertainty(footer: Footer, column: Column) -> str | None:
@@ -109,10 +106,12 @@ def uncertainty(footer: Footer, column: Column) -> str | None:
 def narrow_bits(column: Column) -> int | None:
     """Return the bits of an integer that is annotated as narrower than it is stored; None for other
     columns."""
-    bits = column.logical.bits if column.logical is not None and column.logical.kind == "INT" else 0
-    return (
-        bits if column.physical in _INTEGERS and bits < 8 * (column.width or 0) and bits else None
-    )
+    if column.logical is None or column.logical.kind != "INT" or column.physical not in _INTEGERS:
+        return None
+    bits = column.logical.bits
+    if not bits or bits >= 8 * (column.width or 0):
+        return None
+    return bits
 
 
 def times_beside(column: Column, time: int) -> list[int]:
@@ -120,24 +119,27 @@ def times_beside(column: Column, time: int) -> list[int]:
     outside the day."""
     day = _day(column)
     assert day is not None
-    time_of_day = time % day if time != day else day
-    return [
-        number for number in (time_of_day, time_of_day - day, time_of_day + day) if number != time
-    ]
+    time_of_day = day if time == day else time % day
+    numbers = (time_of_day, time_of_day - day, time_of_day + day)
+    return [number for number in numbers if number != time]
 
 
 def _day(column: Column) -> int | None:
     """Return the length of a day in the unit of a TIME in UTC; None for other columns."""
     if column.logical is None or column.logical.kind != "TIME" or not column.logical.utc:
         return None
-    is_valid = column.physical == ("INT32" if column.logical.unit == "MILLIS" else "INT64")
-    return NANOS_PER_DAY // UNIT_NANOS[column.logical.unit] if is_valid else None
+    unit = column.logical.unit
+    valid_type = "INT32" if unit == "MILLIS" else "INT64"
+    if column.physical != valid_type:
+        return None
+    return NANOS_PER_DAY // UNIT_NANOS[unit]
 
 
 def usual_numbers(column: Column) -> range | None:
     """Return the stored numbers that a query of narrow integers or times finds by what readers
     show; None for columns of other types."""
-    if (bits := narrow_bits(column)) is not None:
+    bits = narrow_bits(column)
+    if bits is not None:
         return range(-(1 << bits - 1), 1 << bits)
     day = _day(column)
     return None if day is None else range(-day, 2 * day)
@@ -146,7 +148,8 @@ def usual_numbers(column: Column) -> range | None:
 def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return the stored numbers of narrow integers and of times, and the numbers that readers show;
     None for columns of other types."""
-    bits, day = narrow_bits(column), _day(column)
+    bits = narrow_bits(column)
+    day = _day(column)
     if bits is None and day is None:
         return None
     import numpy as np
@@ -154,9 +157,11 @@ def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDAr
     stored = np.frombuffer(plain, _INTEGERS[column.physical])
     if day is not None:
         return stored, np.where(stored == day, stored, stored % day)
-    unused = 8 * stored.itemsize - (bits or 0)
-    is_signed = column.logical is not None and column.logical.signed
-    return stored, (stored << unused) >> unused if is_signed else stored & (1 << (bits or 0)) - 1
+    assert bits is not None
+    if column.logical is not None and column.logical.signed:
+        unused_bits = 8 * stored.itemsize - bits
+        return stored, (stored << unused_bits) >> unused_bits
+    return stored, stored & (1 << bits) - 1
 
 
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
@@ -172,15 +177,17 @@ def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
     """Return the other stored forms of floats: both zeros if one occurs, the canonical NaNs if any
     occurs; empty for other types."""
-    numbers, layout = floats(column, plain), column.float_format
+    numbers = floats(column, plain)
+    layout = column.float_format
     if numbers is None or layout is None:
         return []
     import numpy as np
 
-    forms = [
-        *(_ZEROS[layout] if bool((numbers == 0).any()) else ()),
-        *(_NANS[layout] if bool(np.isnan(numbers).any()) else ()),
-    ]
+    forms: list[str] = []
+    if (numbers == 0).any():
+        forms += _ZEROS[layout]
+    if np.isnan(numbers).any():
+        forms += _NANS[layout]
     return [bytes.fromhex(form) for form in forms]
 
 
@@ -191,10 +198,12 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
         return hashing.hash_fixed(normalise_intervals(plain), INTERVAL_BYTES)
     if column.physical == "INT96":
         return hashing.hash_fixed(int96.forms_beside(plain), int96.INT96_BYTES)
-    if (numbers := numbers_shown(column, plain)) is not None:
+    numbers = numbers_shown(column, plain)
+    if numbers is not None:
         stored, shown = numbers
         return hashing.hash_fixed(shown[shown != stored].tobytes(), shown.itemsize)
-    return memoryview(native_array("Q", map(hashing.hash_value, of_floats(column, plain))))
+    hashes = map(hashing.hash_value, of_floats(column, plain))
+    return memoryview(native_array("Q", hashes))
 
 
 def normalise_intervals(plain: bytes | memoryview) -> bytes:
@@ -210,7 +219,10 @@ def normalise_intervals(plain: bytes | memoryview) -> bytes:
     carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
     months = stored["months"] + carried_months
     whole = np.clip(months, -(2**31), 2**31 - 1)
-    days += (months - whole) * _DAYS_PER_MONTH  # carried back if months overflow
+    # Carried back if months overflow.
+    days += (months - whole) * _DAYS_PER_MONTH
     normalised = np.empty(len(stored), _INTERVAL)
-    normalised["months"], normalised["days"], normalised["millis"] = whole, days, millis
+    normalised["months"] = whole
+    normalised["days"] = days
+    normalised["millis"] = millis
     return normalised.tobytes()

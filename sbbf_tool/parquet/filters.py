@@ -56,18 +56,18 @@ class FilterHeader(NamedTuple):
     @property
     def refusal(self) -> str | None:
         """Why the filter cannot be queried, with a hint if it follows a draft; None if it can."""
-        return (
-            f"{self.unsupported_reason}; name the dialect to query it"
-            if self.readings
-            else self.unsupported_reason
-        )
+        if not self.readings:
+            return self.unsupported_reason
+        return f"{self.unsupported_reason}; name the dialect to query it"
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
         """Return the header with only the readings of the stated length, or, if there are none, all
         that fit in `room` bytes."""
-        fitting = [reading for reading in self.readings if reading.fits(room, stated_length)]
-        fitting = fitting or [reading for reading in self.readings if reading.fits(room, None)]
-        return _draft(tuple(fitting)) if fitting else self
+        for length in (stated_length, None):
+            fitting = [reading for reading in self.readings if reading.fits(room, length)]
+            if fitting:
+                return _draft(tuple(fitting))
+        return self
 
 
 class StoredFilter(NamedTuple):
@@ -87,11 +87,9 @@ class StoredFilter(NamedTuple):
     @property
     def header_bytes(self) -> int:
         """Bytes of the header as stored."""
-        return (
-            self.header.length
-            if self.encrypted_header_bytes is None
-            else self.encrypted_header_bytes
-        )
+        if self.encrypted_header_bytes is not None:
+            return self.encrypted_header_bytes
+        return self.header.length
 
     @property
     def bitset_offset(self) -> int:
@@ -106,7 +104,9 @@ class StoredFilter(NamedTuple):
     @property
     def bitset_bytes(self) -> int:
         """Bytes of the bitset as stored: a module adds a length word, nonce and tag."""
-        return self.header.num_bytes + (MODULE_OVERHEAD if self.is_encrypted else 0)
+        if self.is_encrypted:
+            return self.header.num_bytes + MODULE_OVERHEAD
+        return self.header.num_bytes
 
     @property
     def end(self) -> int:
@@ -122,7 +122,8 @@ class StoredFilter(NamedTuple):
         """Describe what at least one reader rejects or misreads; empty for a filter that every
         known reader accepts."""
         warnings = []
-        stated_length, size = self.place.length, self.header.num_bytes
+        stated_length = self.place.length
+        size = self.header.num_bytes
         if stated_length is None:
             warnings.append(
                 "bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, "
@@ -164,23 +165,24 @@ def read_header(
     """
     data = read(offset, min(predict_header_bytes(stated_length), room))
     size = _SIZE.match(data)
-    if size is not None and len(data) < size.end() + len(_FORM) <= room:
-        data += read(offset + len(data), size.end() + len(_FORM) - len(data))
-    return parse_header(
-        data if _USUAL_HEADER.fullmatch(data) else read(offset, min(HEADER_GUESS, room))
-    )
+    if size is not None:
+        length = size.end() + len(_FORM)
+        if len(data) < length <= room:
+            data += read(offset + len(data), length - len(data))
+    if not _USUAL_HEADER.fullmatch(data):
+        data = read(offset, min(HEADER_GUESS, room))
+    return parse_header(data)
 
 
 def predict_header_bytes(stated_length: int | None) -> int:
     """Return the bytes of today's header of a filter whose header and bitset have this length; the
     fewest it can have if unknown."""
-    for length in (
-        range(_LEAST_HEADER_BYTES, _LEAST_HEADER_BYTES + 5) if stated_length is not None else ()
-    ):
-        num_bytes = (stated_length or 0) - length
-        if num_bytes >= BLOCK_BYTES and len(compact.build_int(num_bytes)) == length - 1 - len(
-            _FORM
-        ):
+    if stated_length is None:
+        return _LEAST_HEADER_BYTES
+    for size_bytes in range(1, 6):
+        length = 1 + size_bytes + len(_FORM)
+        num_bytes = stated_length - length
+        if num_bytes >= BLOCK_BYTES and len(compact.build_int(num_bytes)) == size_bytes:
             return length
     return _LEAST_HEADER_BYTES
 
@@ -196,13 +198,16 @@ def parse_header(data: bytes) -> FilterHeader:
     # Thrift parses only the others.
     usual = _USUAL_HEADER.match(data)
     if usual:
-        raw, _ = compact.read_varint(usual[1], 0)
-        if raw >> 1 >= BLOCK_BYTES and not raw & 1:
-            return FilterHeader(usual.end(), raw >> 1)
+        folded, _ = compact.read_varint(usual[1], 0)
+        is_negative = folded & 1
+        num_bytes = folded >> 1
+        if num_bytes >= BLOCK_BYTES and not is_negative:
+            return FilterHeader(usual.end(), num_bytes)
     from sbbf_tool.parquet.draft_headers import readings
 
-    if of_draft := readings(data):
-        return _draft(of_draft)
+    drafts = readings(data)
+    if drafts:
+        return _draft(drafts)
     header, length = parse_prefix(BloomFilterHeader, data)
     size = header.numBytes
     if size is None:
@@ -245,9 +250,10 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
     from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
-    return (
-        build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
-    )
+    if dialect.header == TODAYS:
+        return build_header(num_bytes)
+    _, build = FORMS[dialect.header]
+    return build(num_bytes)
 
 
 def build_draft_filter(

@@ -11,8 +11,12 @@ from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.footer_structs import ChunkIndex, index_chunks
 
 # Field ids in parquet.thrift.
-_ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9
-_BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
+_ROW_GROUPS = 4
+_COLUMNS = 1
+_META_DATA = 3
+_ENCRYPTED_META_DATA = 9
+_BLOOM_FILTER_OFFSET = 14
+_BLOOM_FILTER_LENGTH = 15
 
 ChunkKey = tuple[int, int]
 """Row group and leaf column."""
@@ -59,16 +63,17 @@ def set_filters(
 
     def change(key: ChunkKey, meta: bytes, position: int) -> compact.Splice:
         place = places[key]
-        offset = None if place is None else compact.build_int(place.offset)
-        length = None if place is None or place.length is None else compact.build_int(place.length)
-        return compact.set_fields(
-            meta,
-            position,
-            {
-                _BLOOM_FILTER_OFFSET: (compact.I64, offset),
-                _BLOOM_FILTER_LENGTH: (compact.I32, length),
-            },
-        )
+        offset = None
+        length = None
+        if place is not None:
+            offset = compact.build_int(place.offset)
+            if place.length is not None:
+                length = compact.build_int(place.length)
+        changes = {
+            _BLOOM_FILTER_OFFSET: (compact.I64, offset),
+            _BLOOM_FILTER_LENGTH: (compact.I32, length),
+        }
+        return compact.set_fields(meta, position, changes)
 
     return _edit_metadata(raw, places, change, cipher, leave_decrypted, index)
 
@@ -97,14 +102,16 @@ def _edit_metadata(
     num_edited = 0
     try:
         for key, chunk in _chunk_positions(raw, keys, index):
-            fields = compact.fields(raw, chunk)[0]
+            fields, _ = compact.fields(raw, chunk)
             meta = compact.last_field(fields, _META_DATA, compact.STRUCT)
             ciphertext = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
+            has_metadata = meta is not None
             if meta is not None and change is not None:
                 edits.append(change(key, raw, meta.value))
             if ciphertext is not None and cipher is not None:
+                has_metadata = True
                 edits.append(_edit_encrypted(raw, key, ciphertext, change, cipher, leave_decrypted))
-            num_edited += meta is not None or (ciphertext is not None and cipher is not None)
+            num_edited += has_metadata
     except IndexError:
         raise UnreadableError("the footer ends inside a value") from None
     if num_edited != len(keys):
@@ -139,9 +146,12 @@ def _chunk_positions(
         index = index_chunks(raw)
     if index is None:
         return walk_to_chunks(raw, chunks)
-    return [
-        (key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None
-    ]
+    positions = []
+    for key in sorted(chunks):
+        start = index.chunk_start(*key)
+        if start is not None:
+            positions.append((key, start))
+    return positions
 
 
 def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, int]]:
@@ -150,11 +160,11 @@ def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, in
     for row_group, column in chunks:
         columns.setdefault(row_group, set()).add(column)
     ends: compact.Ends = {}
-    return [
-        ((number, index), chunk)
-        for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, columns, ends)
-        for index, chunk in _struct_list(raw, row_group, _COLUMNS, columns[number], ends)
-    ]
+    positions = []
+    for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, columns, ends):
+        for index, chunk in _struct_list(raw, row_group, _COLUMNS, columns[number], ends):
+            positions.append(((number, index), chunk))
+    return positions
 
 
 def _struct_list(
@@ -166,11 +176,12 @@ def _struct_list(
 ) -> list[tuple[int, int]]:
     """List (number, start) of the elements `numbers` in the list of structs that is field
     `field_id` of the struct at `struct`."""
-    field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
+    fields, _ = compact.fields(raw, struct, ends)
+    field = compact.last_field(fields, field_id, compact.LIST)
     if field is None:
         return []
     kind, count, pos = compact.list_header(raw, field.value)
-    positions = []
+    positions: list[tuple[int, int]] = []
     for number in range(count):
         if number in numbers:
             positions.append((number, pos))

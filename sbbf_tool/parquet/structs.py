@@ -48,11 +48,18 @@ def read(target: Any, data: bytes) -> int:
         raise UnreadableError(f"the bytes end inside a value, after {len(data):,} bytes") from None
 
 
+_UNKNOWN_FIELD: tuple[str, int, Any] = ("", compact.STOP, None)
+
+
 @lru_cache(maxsize=256)
 def _fields(cls: Any) -> dict[int, tuple[str, int, Any]]:
     """Map the id of each field of a generated class to its attribute, kind and type arguments."""
-    spec: tuple[Any, ...] = cls.thrift_spec
-    return {field[0]: (field[2], KINDS[field[1]], field[3]) for field in spec if field is not None}
+    fields = {}
+    for spec in cls.thrift_spec:
+        if spec is not None:
+            field_id, kind, name, arguments, *_ = spec
+            fields[field_id] = (name, KINDS[kind], arguments)
+    return fields
 
 
 def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
@@ -74,7 +81,7 @@ def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
             field_id = compact.as_i16(field_id + (head >> 4))
         else:
             field_id, pos = _read_int(data, pos, 16)
-        name, expected, arguments = fields.get(field_id, ("", compact.STOP, None))
+        name, expected, arguments = fields.get(field_id, _UNKNOWN_FIELD)
         if kind in (compact.TRUE, compact.FALSE):
             # The kind of a boolean field is its value.
             if expected == compact.TRUE:
@@ -94,9 +101,10 @@ def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) ->
     if kind == compact.BINARY:
         length, start = _read_length(data, pos)
         pos = start + length
-        return data[start:pos] if arguments == "BINARY" else data[start:pos].decode(
-            "utf-8", "replace"
-        ), pos
+        content = data[start:pos]
+        if arguments == "BINARY":
+            return content, pos
+        return content.decode("utf-8", "replace"), pos
     if kind == compact.STRUCT:
         inner = arguments[0]()
         return inner, _read_struct(inner, data, pos, depth + 1)
@@ -108,11 +116,17 @@ def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) ->
 
 def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[object], int]:
     start = pos
-    element, of_element = KINDS[arguments[0]], arguments[1]
-    kind, count, pos = data[pos] & 0x0F, data[pos] >> 4, pos + 1
+    element_kind, of_element, *_ = arguments
+    element = KINDS[element_kind]
+    head = data[pos]
+    pos += 1
+    kind = head & 0x0F
+    count = head >> 4
     if count == 15:
         count, pos = _read_length(data, pos)
-    if count and (compact.TRUE if kind == compact.FALSE else kind) != element:
+    # Both kinds stand for a boolean.
+    comparable = compact.TRUE if kind == compact.FALSE else kind
+    if count and comparable != element:
         raise UnreadableError(
             f"the elements of a list have type {kind}, not {element}", place=f"byte {start:,}"
         )
@@ -168,7 +182,8 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     """Parse an instance of a generated class from the beginning of `data`; return it and its length
     in bytes. Raises UnreadableError."""
-    if (struct_and_length := _read_by_extension(cls, data)) is not None:
+    struct_and_length = _read_by_extension(cls, data)
+    if struct_and_length is not None:
         return struct_and_length
     struct: _Struct = cls()
     try:
@@ -207,7 +222,8 @@ def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] |
     try:
         struct.read(protocol)
     except (ImportError, MemoryError):
-        raise  # the cause is the installation or the machine, not the bytes
+        # The cause is the installation or the machine, not the bytes.
+        raise
     except Exception:
         return None
     return struct, transport.cstringio_buf.tell()
@@ -224,11 +240,13 @@ def build_struct(struct: Any) -> bytes:
 def _protocol(transport: TMemoryBuffer, size: int) -> Any:
     protocol = getattr(_protocols, "protocol", None)
     if protocol is None:
-        protocol = _protocols.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
+        protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
+        _protocols.protocol = protocol
     protocol.trans = transport
     # Each element of a container takes at least one byte, and strings are part of the data, so
     # memory stays within a multiple of its size.
-    protocol.string_length_limit = protocol.container_length_limit = size
+    protocol.string_length_limit = size
+    protocol.container_length_limit = size
     return protocol
 
 
@@ -240,7 +258,6 @@ def describe() -> str:
         number = version("thrift")
     except PackageNotFoundError:
         number = "of unknown version"
-    has_extension = _protocol(TMemoryBuffer(b""), 0)._fast_decode is not None
-    if has_extension:
+    if _protocol(TMemoryBuffer(b""), 0)._fast_decode is not None:
         return f"thrift: {number}, with its C extension"
     return f"thrift: {number}, without its C extension, so that large footers take longer"
