@@ -46,7 +46,7 @@ CEILINGS = {
     "file": Air(8.8, 2.0, 3.0, 0.03),
     "index": Air(8.5, 1.8, 4.5, 0.00),
     "paimon": Air(7.7, 2.0, 2.9, 0.00),
-    "parquet": Air(8.3, 3.7, 2.7, 0.99),
+    "parquet": Air(8.2, 3.2, 2.6, 0.66),
     "query_engines": Air(8.4, 3.2, 6.8, 0.00),
     "report": Air(8.1, 2.5, 4.6, 0.00),
     "reports": Air(7.7, 2.7, 4.4, 0.00),

@@ -142,22 +142,6 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
     )
 
 
-def _skip_map(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
-    count, pos = read_varint(buf, pos)
-    if not count:
-        return pos
-    kinds = buf[pos]
-    pos += 1
-    key = kinds >> 4
-    value = kinds & 0x0F
-    if key in _ELEMENT_WIDTH and value in _ELEMENT_WIDTH:
-        return _within(buf, pos, pos + count * (_ELEMENT_WIDTH[key] + _ELEMENT_WIDTH[value]))
-    for _ in range(count):
-        pos = _skip_elements(buf, pos, key, 1, depth, ends)
-        pos = _skip_elements(buf, pos, value, 1, depth, ends)
-    return pos
-
-
 def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
     start = pos
     if ends is not None and start in ends:

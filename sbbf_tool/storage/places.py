@@ -29,9 +29,9 @@ from sbbf_tool.storage.threads import holding
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-    from sbbf_tool.storage.append import EnsureFooter
     from sbbf_tool.storage.copying import BegunCopy
     from sbbf_tool.storage.folders import Folders
+    from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.store import Location, Version
     from sbbf_tool.storage.spool import Spool
 
@@ -264,7 +264,7 @@ class TableFinder:
             return self._sink_from(folder)
 
     def _holding(self, folder: str) -> AbstractContextManager[None]:
-        """Hold the lock of a folder or prefix, which it may share with others."""
+        """Hold the lock of a folder or prefix, which several of them share."""
         return holding(self._locks[hash(folder) % _LOCKS])
 
     def _sink_from(self, folder: str) -> str | None:

@@ -20,7 +20,7 @@ import pytest
 from sbbf_tool import RefusedError, add_filters
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage import append as append_module
-from sbbf_tool.storage import local, system_calls
+from sbbf_tool.storage import journal, leftovers, local, system_calls
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.source import LocalSource
 from support.tables import each
@@ -32,7 +32,7 @@ PIECES = [
     memoryview(b"and a footer, PAR1"),
 ]
 NEW = OLD + b"".join(PIECES)
-LINES_OF = {module.__file__ for module in (append_module, local, system_calls)}
+LINES_OF = {module.__file__ for module in (append_module, journal, local, leftovers, system_calls)}
 
 
 class OtherWriter(NamedTuple):

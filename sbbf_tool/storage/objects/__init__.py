@@ -3,7 +3,9 @@ for all services.
 
     store       the interface of a service: read a range of one version, list the names below a
                 prefix, publish a version in one step
-    s3_bucket   reads of S3, by botocore, and its errors
+    s3_bucket   reads of S3, by botocore
+    s3_errors   the errors of botocore
+    s3_facts    what a bucket supports
     s3_publish  writes to S3
     cloud       reads of Google Cloud Storage, Azure and HTTP, by obstore
     azure, google

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import islice
 from typing import Any
+from urllib.parse import urljoin
 
 import obstore
 from obstore import exceptions
@@ -333,7 +334,6 @@ def _follow_redirects(url: str) -> str:
     # Only signed URLs need them.
     import urllib.request as http
     from http.client import HTTPException
-    from urllib.parse import urljoin
 
     opener = http.OpenerDirector()
     for handler in (http.ProxyHandler(), http.HTTPHandler(), http.HTTPSHandler()):

@@ -15,11 +15,9 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
-from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
@@ -47,7 +45,9 @@ from sbbf_tool.storage.objects.conditional import (
     write_parts,
 )
 from sbbf_tool.storage.objects.paging import endless_error
-from sbbf_tool.storage.objects.s3_bucket import ARCHIVES, COPIED_ATTRIBUTES, S3Bucket, call
+from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
+from sbbf_tool.storage.objects.s3_errors import ARCHIVES, call
+from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.store import (
     DeniedError,
     Location,
@@ -56,7 +56,7 @@ from sbbf_tool.storage.objects.store import (
     Version,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
-from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, holding, waiting
+from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, waiting
 
 _ABORTS = 3
 _ABORT_PAUSE = 0.1
@@ -456,78 +456,3 @@ def _tag_of(tags: list[str]) -> str | None:
     except ValueError:
         return None
     return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(tags)}"
-
-
-_UPLOADS_SECONDS = 60.0
-"""How long the list of unfinished uploads of a prefix is used."""
-_MOST_PREFIXES = 1000
-
-
-class S3Facts:
-    """Facts about a bucket. Threads may share them."""
-
-    def __init__(self, store: S3Bucket) -> None:
-        self._store = store
-        self._lock = Lock()
-        self._has_access_lists: bool | None = None
-        self._uploads: dict[str, tuple[float, Counter[str] | None]] = {}
-        self.has_tags = True
-        """Whether objects may have tags; False once the store has answered that it does not
-        implement them."""
-        self.has_conditions: bool | None = None
-        """Whether an object can be replaced on condition of its ETag; None before the first
-        answer."""
-        self.first_write = Lock()
-        """Held by the write that finds out, so that a store without conditions does not refuse many
-        writes at once."""
-
-    @property
-    def has_access_lists(self) -> bool:
-        """Whether an object may have an access list of its own: not if the bucket's owner owns and
-        controls every object."""
-        with holding(self._lock):
-            if self._has_access_lists is None:
-                self._has_access_lists = not self._is_owner_enforced()
-            return self._has_access_lists
-
-    def _is_owner_enforced(self) -> bool:
-        # Stores that do not implement the request, and users who may not send it, have access lists
-        # as far as can be known.
-        with suppress(SbbfError):
-            answer = self._store.send(
-                lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket)
-            )
-            rules = answer.get("OwnershipControls", {}).get("Rules", ())
-            return any(rule.get("ObjectOwnership") == "BucketOwnerEnforced" for rule in rules)
-        return False
-
-    def count_unfinished_uploads(self, key: str) -> int:
-        """Count the uploads of a key, by any client, that were neither completed nor aborted; 0 if
-        the store does not list them."""
-        prefix = key[: key.rfind("/") + 1]
-        with holding(self._lock):
-            since, uploads = self._uploads.get(prefix, (0.0, None))
-            if prefix not in self._uploads or time.monotonic() > since + _UPLOADS_SECONDS:
-                uploads = self._list_uploads(prefix, "/")
-                if len(self._uploads) >= _MOST_PREFIXES:
-                    self._uploads.clear()
-                self._uploads[prefix] = (time.monotonic(), uploads)
-        if uploads is None:
-            # The prefix has more of them than one answer lists.
-            uploads = self._list_uploads(key, "") or Counter()
-        return uploads[key]
-
-    def _list_uploads(self, prefix: str, delimiter: str) -> Counter[str] | None:
-        """Count the unfinished uploads below a prefix by key; None if there are more than one
-        answer lists, of which those of the key `prefix` come first."""
-        with suppress(SbbfError):
-            options = {"Delimiter": delimiter} if delimiter else {}
-            answer = self._store.send(
-                lambda: self._store.client.list_multipart_uploads(
-                    Bucket=self._store.bucket, Prefix=prefix, **options
-                )
-            )
-            if answer.get("IsTruncated") and delimiter:
-                return None
-            return Counter(upload.get("Key", "") for upload in answer.get("Uploads", ()))
-        return Counter()
