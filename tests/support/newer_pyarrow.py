@@ -45,6 +45,9 @@ MISSING = {
     "Unsupported cast from double to halffloat": (
         "pyarrow 15 is the first that computes with half floats"
     ),
+    "'ParquetWriter' object has no attribute 'add_key_value_metadata'": (
+        "pyarrow 16 is the first that adds pairs of a footer"
+    ),
     "unexpected keyword argument 'write_page_checksum'": (
         "pyarrow 15 is the first that writes checksums of pages"
     ),
