@@ -61,10 +61,12 @@ def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
 def judge_without_data(
     totals: Totals, use: Use, remaining: float, *, has_queries: bool
 ) -> str | None:
-    """Return why a filter is not worthwhile, according to the footers and the table of engines;
-    None if only the data can decide.
+    """Return why a filter on the column is not worthwhile, according to the footers and the table
+    of engines; None if only the data can decide.
 
-    `remaining` is the average number of row groups that a query reads after min and max.
+    `use` is what the engines make of filters on the column. `remaining` is the number of row groups
+    that a query reads after min and max, on average over the given queries or, without
+    `has_queries`, for a value between min and max of some row group.
     """
     column = totals.column
     if column.variant:
@@ -75,16 +77,37 @@ def judge_without_data(
         return f"no filter can be added: {totals.obstacle}"
     if not totals.row_groups:
         return "it holds only nulls" if totals.has_nulls else "there are no rows"
+    reason = _judge_by_engines(totals, use)
+    if reason is None:
+        reason = _judge_by_statistics(totals, remaining, has_queries=has_queries)
+    return reason
+
+
+def _judge_by_engines(totals: Totals, use: Use) -> str | None:
+    """Return why the engines gain nothing by a filter on the column; None if one of them may."""
     if use.harm is not None:
-        return f"a filter would be harmful: {use.harm.partition(';')[0]}"
+        # After the semicolon, the sentence says how to avoid the harm.
+        harm, _, _ = use.harm.partition(";")
+        return f"a filter would be harmful: {harm}"
     if not use.users:
-        return f"none of the engines uses a filter on this type ({column.type_name})"
-    if totals.dictionaries == totals.row_groups and use.users == use.dictionary_users:
+        type_name = totals.column.type_name
+        return f"none of the engines uses a filter on this type ({type_name})"
+    has_all_dictionaries = totals.dictionaries == totals.row_groups
+    if has_all_dictionaries and use.users == use.dictionary_users:
         return (
             f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} "
             "the dictionary instead of a filter"
         )
-    if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
+    return None
+
+
+def _judge_by_statistics(totals: Totals, remaining: float, *, has_queries: bool) -> str | None:
+    """Return why a filter adds too little to min and max; None if they leave more than `_SORTED`
+    row groups."""
+    # A single row group is read whatever the order of the values, unless min and max exclude it
+    # for some query.
+    can_skip = totals.row_groups > 1 or remaining < 1
+    if can_skip and remaining <= _SORTED:
         suffix = ": the column is sorted or nearly sorted"
         if has_queries:
             suffix = " for the given queries"

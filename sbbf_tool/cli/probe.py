@@ -111,22 +111,33 @@ def command(  # noqa: PLR0913  click passes an argument for each option
     """
     from sbbf_tool.verbs.probe import Probe
 
-    files, column, values, also = read_query(
+    files, column, values, other_conditions = read_query(
         files, column, named_values, values_file, ask_null=ask_null
     )
+    queried_column = None if column == "*" else column
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError(
             "--all-versions is for a table: give its root as the only PATH, without --as-files"
         )
     if quick:
-        if files.index is None or files.where is not None or column == "*" or files.strict:
+        # What an index cannot answer without a listing of the files.
+        exceeds_index = files.where is not None or queried_column is None or files.strict
+        if files.index is None or exceeds_index:
             raise click.UsageError(
                 "--quick is for an index and its column, without --where and --strict"
             )
         files.index.lists = False
-    queried_column = None if column == "*" else column
-    verb = Probe(queried_column, values, dialect, filters_only, confirm or rows, rows, also=also)
+    verb = Probe(
+        queried_column,
+        values,
+        dialect=dialect,
+        filters_only=filters_only,
+        # Rows are found by reading the column.
+        confirm=confirm or rows,
+        rows=rows,
+        also=other_conditions,
+    )
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)

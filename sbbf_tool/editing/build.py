@@ -148,9 +148,23 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
 def ensure_buildable(
     file: ParquetFile, row_group: int, column: Column, engines: Iterable[str] = ()
 ) -> None:
-    """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`,
-    UnreadableError if its type is not its column's."""
+    """Ensure that a filter can be built for a chunk of `column`, as far as the footer shows it.
+
+    Raises RefusedError if no chunk of the column should get a filter, because it is of no use or
+    harms one of `engines`, or if this chunk must get none; LockedError if its key is missing;
+    UnreadableError if its type is not that of its column, or not known.
+    """
     _ensure_filter_makes_sense(file, column, engines)
+    _ensure_chunk_may_have_filter(file, row_group, column)
+    here = place_of(file, (row_group, column.index))
+    with file.locate_errors(here):
+        file.footer.ensure_type(row_group, column)
+        ensure_readable(column, here)
+
+
+def _ensure_chunk_may_have_filter(file: ParquetFile, row_group: int, column: Column) -> None:
+    """Raise RefusedError if a filter of the chunk would leak its values (LockedError), lose rows
+    that hold a value in another column, or belong to another file."""
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
         hint = (
@@ -158,25 +172,22 @@ def ensure_buildable(
             f"{column.name} to build an encrypted filter"
         )
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
-    reason = doubt_of_variant(file, row_group, column)
-    if reason:
+    doubt = doubt_of_variant(file, row_group, column)
+    if doubt:
         raise RefusedError(
-            f"no reader may skip rows by a filter of the column: {reason}",
+            f"no reader may skip rows by a filter of the column: {doubt}",
             file=file.name,
             place=here,
             hint="leave it out",
         )
-    external = file.footer.chunk_meta(row_group, column.index).external
-    if external:
+    other_file = file.footer.chunk_meta(row_group, column.index).external
+    if other_file:
         raise RefusedError(
             "its pages are in another file",
             file=file.name,
             place=here,
-            hint=f"add the filter to {external}",
+            hint=f"add the filter to {other_file}",
         )
-    with file.locate_errors(here):
-        file.footer.ensure_type(row_group, column)
-        ensure_readable(column, here)
 
 
 def _ensure_filter_makes_sense(file: ParquetFile, column: Column, engines: Iterable[str]) -> None:

@@ -477,17 +477,26 @@ def key_material_path(path: str) -> str:
 
 
 def _material_beside(path: str) -> Callable[[str], bytes | None]:
-    """Build the look-up of key material that parquet-java stored beside a file; the first look-up
-    reads it."""
-    beside = key_material_path(path)
+    """Return the function that looks up a key material by its reference, which is all that the
+    Parquet file has, in the file of key materials that parquet-java stored beside it.
+
+    The first look-up reads that file. Without a local file, nothing is found (None); without one
+    at a URL, the look-up raises MissingError, and UnreadableError if the file is something else.
+    """
+    material_path = key_material_path(path)
 
     @cache
-    def read() -> dict[str, bytes]:
+    def read_materials() -> dict[str, bytes]:
         from sbbf_tool.encryption.keys import MOST_BYTES, parse_material_file
 
-        if not places.is_url(beside) and not os.path.lexists(beside):
+        if not places.is_url(material_path) and not os.path.lexists(material_path):
             return {}
-        with places.open_source(beside) as source, ErrorPlace(beside):
-            return parse_material_file(source.read_up_to(0, MOST_BYTES + 1))
+        with places.open_source(material_path) as source, ErrorPlace(material_path):
+            # The byte above the limit lets the parser refuse a file that is too long.
+            content = source.read_up_to(0, MOST_BYTES + 1)
+            return parse_material_file(content)
 
-    return lambda reference: read().get(reference)
+    def look_up(reference: str) -> bytes | None:
+        return read_materials().get(reference)
+
+    return look_up

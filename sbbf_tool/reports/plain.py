@@ -195,21 +195,28 @@ def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
+    """Return the Arrow type of a field with this type hint, for `X | None` that of X. Raises
+    TypeError if there is none, as for a tuple of fixed length."""
     import pyarrow as pa
 
     hint = inner_type(hint)
-    simple = {
+    scalar_types = {
         str: pa.string(),
         int: pa.int64(),
         float: pa.float64(),
         bool: pa.bool_(),
         bytes: pa.binary(),
     }
-    if hint in simple:
-        return simple[hint]
-    is_list = get_origin(hint) is tuple and get_args(hint)[1:] == (...,)
-    if is_list or get_origin(hint) is Sequence:
-        return pa.list_(_arrow_type(get_args(hint)[0]))
+    if hint in scalar_types:
+        return scalar_types[hint]
+    generic = get_origin(hint)
+    arguments = get_args(hint)
+    # `tuple[X, ...]`, not `tuple[X, Y]`.
+    is_open_tuple = generic is tuple and arguments[1:] == (...,)
+    if is_open_tuple or generic is Sequence:
+        item_type = _arrow_type(arguments[0])
+        return pa.list_(item_type)
     if is_record(hint):
-        return pa.struct(list(schema_of(cast(type, hint))))
+        fields = list(schema_of(cast(type, hint)))
+        return pa.struct(fields)
     raise TypeError(f"{hint!r} has no place in a row")

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from sbbf_tool.arguments import as_iterable, as_names
@@ -161,35 +161,51 @@ class RequestedFilters(NamedTuple):
 
 
 def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> RequestedFilters:
-    """Return the filters that these specs, all of which are for the file, request. Raises
-    UsageError for an ambiguous name."""
-    chosen: dict[int, FilterSpec] = {}
-    required: set[int] = set()
-    names: dict[str, None] = {}
-    for spec in specs:
-        # A required column without one meaning is a finding of `check`.
-        no_error = NoColumnError if spec.judge == "size" else UsageError
-        for name in spec.columns:
-            names[name] = None
-            with suppress(no_error), file.locate_errors():
-                index = find_column(file.footer.columns, name).index
-                # A filter that must only exist may have to be of a certain size for another spec.
-                if index not in chosen or spec.judge != "existence":
-                    chosen[index] = spec
-                if spec.judge != "size":
-                    required.add(index)
+    """Return the filters that these specs, all of which are for the file, request: one for each
+    chunk of their columns that has a value, or has a filter already. Raises UsageError for an
+    ambiguous name."""
+    specs = tuple(specs)
+    spec_by_column, required = _choose_specs(file, specs)
     footer = file.footer
     sizes: dict[ChunkKey, Sizing] = {}
     without_values = 0
-    for key in product(range(footer.num_row_groups), sorted(chosen)):
+    for key in product(range(footer.num_row_groups), sorted(spec_by_column)):
         row_group, column = key
-        if footer.filter_place(*key) is None and has_no_value(footer, row_group, column):
+        has_filter = footer.filter_place(row_group, column) is not None
+        if not has_filter and has_no_value(footer, row_group, column):
             without_values += 1
         else:
-            sizes[key] = chosen[column].size_for(file, key)
-    judges = {index: spec.judge for index, spec in chosen.items()}
+            sizes[key] = spec_by_column[column].size_for(file, key)
+    judges = {column: spec.judge for column, spec in spec_by_column.items()}
+    names = dict.fromkeys(chain.from_iterable(spec.columns for spec in specs))
     named_columns = file.name_columns(names)
-    return RequestedFilters(sizes, named_columns, judges, frozenset(required), without_values)
+    return RequestedFilters(sizes, named_columns, judges, required, without_values)
+
+
+def _choose_specs(
+    file: ParquetFile, specs: Iterable[FilterSpec]
+) -> tuple[dict[int, FilterSpec], frozenset[int]]:
+    """Return the spec that holds for each column of the file that the specs name, by the index of
+    the column, and the indexes of those that must have filters.
+
+    The last spec of a column holds, but one that demands only the existence of filters never
+    replaces another, which may demand an FPP or a size. Names that the file lacks are left out.
+    Raises UsageError for an ambiguous name.
+    """
+    spec_by_column: dict[int, FilterSpec] = {}
+    required: set[int] = set()
+    for spec in specs:
+        is_required = spec.judge != "size"
+        # A required name that is ambiguous is no error here, but a finding of `check`.
+        left_out = UsageError if is_required else NoColumnError
+        for name in spec.columns:
+            with suppress(left_out), file.locate_errors():
+                column = find_column(file.footer.columns, name).index
+                if column not in spec_by_column or spec.judge != "existence":
+                    spec_by_column[column] = spec
+                if is_required:
+                    required.add(column)
+    return spec_by_column, frozenset(required)
 
 
 def has_no_value(footer: Footer, row_group: int, column: int) -> bool:

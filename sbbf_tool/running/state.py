@@ -73,11 +73,11 @@ _TABLE = (
 
 
 class State:
-    """The rows of a state file. With `writes`, new rows are recorded. Use again after `close` opens
-    the file again."""
+    """The rows of a state file. After `close`, the next use opens the file again."""
 
     def __init__(self, path: str | os.PathLike[str], *, writes: bool = True) -> None:
-        """Open a state.
+        """Open the state file `path`, or create it. Without `writes`, rows are read but not
+        recorded, and no file is created.
 
         Raises UsageError if the file is no state. Raises RefusedError if it could not be written,
         or may lead to a file that another user has chosen.
@@ -87,10 +87,14 @@ class State:
         self.warnings: list[str] = []
         """What could not be read or saved. The files of such rows are worked on again."""
         self._database: sqlite3.Connection | None = None
+        """The connection; None after `close`, and while there is no file to read."""
         self._paused_until = 0.0
+        """The time, by the monotonic clock, until which the state is not used after an error."""
         if places.is_url(self.path):
             raise UsageError("a state must be a local file", file=self.path)
-        self._real = os.path.realpath(self.path)
+        self._real_path = os.path.realpath(self.path)
+        """Where the links of `path` lead: messages name `path`, and files are opened by this."""
+        # An unusable file is an error now, before the run, and not at the first row.
         self._open()
 
     def close(self) -> None:
@@ -166,11 +170,11 @@ class State:
     def _open(self) -> sqlite3.Connection | None:
         """Open the file, and make it if it is to be written; None if there is none."""
         if self.writes:
-            _ensure_writable(self._real, self.path)
+            _ensure_writable(self._real_path, self.path)
         if not self._is_there():
             if not self.writes:
                 return None
-            _create(self._real)
+            _create(self._real_path)
         try:
             if (
                 sql := self._connect().execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall()
@@ -181,7 +185,7 @@ class State:
         return self._database
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"file:{quote(os.fsencode(self._real))}?mode={'rw' if self.writes else 'ro'}"
+        uri = f"file:{quote(os.fsencode(self._real_path))}?mode={'rw' if self.writes else 'ro'}"
         database = sqlite3.connect(
             uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -196,9 +200,9 @@ class State:
         try:
             # Raises RefusedError: such a link may lead to a file of any kind.
             ensure_own_link(self.path)
-            if not stat.S_ISREG(os.stat(self._real).st_mode):
+            if not stat.S_ISREG(os.stat(self._real_path).st_mode):
                 raise self._no_state("it is no regular file")
-            with open(os.open(self._real, READ), "rb") as stream:
+            with open(os.open(self._real_path, READ), "rb") as stream:
                 start = stream.read(100)
         except FileNotFoundError:
             return False
@@ -228,14 +232,14 @@ class State:
             return
         name = next(
             name
-            for name in (f"{self._real}.damaged-{number}" for number in count(1))
+            for name in (f"{self._real_path}.damaged-{number}" for number in count(1))
             if not os.path.lexists(name)
         )
         try:
             for suffix in ("-journal", ""):
-                if os.path.lexists(self._real + suffix):
-                    os.rename(self._real + suffix, name + suffix)
-            _create(self._real)
+                if os.path.lexists(self._real_path + suffix):
+                    os.rename(self._real_path + suffix, name + suffix)
+            _create(self._real_path)
             self._connect()
         except (OSError, SbbfError, sqlite3.Error) as failure:
             self.writes = False

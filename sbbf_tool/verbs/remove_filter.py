@@ -38,6 +38,7 @@ from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import Patch, plan_append
@@ -193,28 +194,43 @@ def _compare_restored(file: ParquetFile, before: Footer, fresh: ParquetFile) -> 
 
 
 def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> set[ChunkKey]:
-    """Return the chunks whose filters to remove, even if their offset is 0, which means "none".
-    Raises RefusedError."""
+    """Return the chunks of the columns with these names, or of all columns if `names` is empty, for
+    which the footer states a filter.
+
+    A stated filter with the offset 0, which readers take for "none", counts: the fields that state
+    it are removed. `strict` is as in `ParquetFile.find_columns`. Raises UsageError, RefusedError,
+    and NothingToDoError if the named columns have no filter.
+    """
     check_changeable(file)
-    columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
-    row_groups = range(file.footer.num_row_groups)
+    columns = choose_columns(file, names, strict=strict)
+    if not columns:
+        columns = list(file.footer.columns)
     for column in columns:
-        if any(file.footer.is_locked(number, column.index) for number in row_groups):
-            hint = f"give the key of column {column.name}, or choose other columns"
-            raise LockedError(
-                "the metadata of the column is encrypted",
-                file=file.name,
-                place=f"column {column.name}",
-                hint=hint,
-            )
-    chunks = file.footer.recorded_chunks()
-    chosen = {column.index for column in columns}
-    keys = {key for key in chunks if key[1] in chosen}
-    if names and not keys and columns:
+        _ensure_unlocked(file, column)
+    column_indexes = {column.index for column in columns}
+    chunks: set[ChunkKey] = set()
+    for row_group, column_index in file.footer.recorded_chunks():
+        if column_index in column_indexes:
+            chunks.add((row_group, column_index))
+    # Without names, the caller decides: there may be something to compact.
+    if names and not chunks:
         raise NothingToDoError(
             "the column has no filter to remove", file=file.name, place=f"column {columns[0].name}"
         )
-    return keys
+    return chunks
+
+
+def _ensure_unlocked(file: ParquetFile, column: Column) -> None:
+    """Raise LockedError if the metadata of a chunk of the column, which state its filter, are
+    encrypted and the key is missing."""
+    row_groups = range(file.footer.num_row_groups)
+    if any(file.footer.is_locked(row_group, column.index) for row_group in row_groups):
+        raise LockedError(
+            "the metadata of the column is encrypted",
+            file=file.name,
+            place=f"column {column.name}",
+            hint=f"give the key of column {column.name}, or choose other columns",
+        )
 
 
 def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:

@@ -36,8 +36,10 @@ _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
 _PART = 1 << 20
+_RAW_DEFLATE = -15
+"""`wbits` of zlib for deflate without header and checksum, as Avro has it."""
 _INFLATERS: dict[str, Callable[[], Any]] = {
-    "deflate": partial(zlib.decompressobj, wbits=-15),
+    "deflate": partial(zlib.decompressobj, wbits=_RAW_DEFLATE),
     "bzip2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
 }
@@ -163,15 +165,17 @@ def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
 
 
 def pack(block: bytes, codec: str) -> bytes:
-    """Compress the bytes of a block."""
+    """Compress the bytes of a block with a codec, which the header of an Avro file names. Raises
+    UsageError for a codec that is not one of WRITABLE_CODECS."""
     if codec == "null":
         return block
     if codec == "deflate":
-        deflater = zlib.compressobj(wbits=-15)
+        deflater = zlib.compressobj(wbits=_RAW_DEFLATE)
         return deflater.compress(block) + deflater.flush()
     if codec == "zstandard":
         import pyarrow as pa
 
+        # The codec that Avro names "zstandard".
         compressed: bytes = pa.Codec("zstd").compress(block, asbytes=True)
         return compressed
     raise UsageError(f"cannot write Avro codec {codec!r:.40}; supported: deflate, null, zstandard")

@@ -14,7 +14,7 @@ from sbbf_tool.extensions.index.contents import CURRENT, SegmentEntry
 from sbbf_tool.extensions.index.identity import fingerprint_of, version_of
 from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass
 from sbbf_tool.extensions.index.segment_pages import NO_CLASS, UNKNOWN_ROWS, WHOLE_FILE, Unit
-from sbbf_tool.extensions.index.segment_writer import write_blocks, write_units
+from sbbf_tool.extensions.index.segment_writer import ClassBlocks, write_blocks, write_units
 from sbbf_tool.reports.plain import escape_bytes
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
@@ -168,7 +168,7 @@ def write_segment(
     units: list[Iterator[Unit]] = []
     num_units = 0
 
-    def list_blocks() -> Iterator[tuple[int, int, Iterable[bytes]]]:
+    def list_blocks() -> Iterator[ClassBlocks]:
         # The runs of a class are written as its units are.
         nonlocal num_units
         for new in classes:
@@ -176,7 +176,7 @@ def write_segment(
             units.append(_number_units(new.units, number))
             if new.key is not None:
                 written.append(_WrittenClass(new.key, new.size, num_units))
-                yield new.key.blocks, new.size, new.runs
+                yield ClassBlocks(new.key.blocks, new.size, new.runs)
             num_units += new.size
 
     with (

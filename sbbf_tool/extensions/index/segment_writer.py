@@ -52,7 +52,7 @@ class _FileColumn(NamedTuple):
     """Bytes of a value of fixed length, 0 for others."""
 
 
-class _Columns:
+class _PagedFile:
     """A Parquet file that is written row group by row group, with the pages as they are given."""
 
     def __init__(self, stream: IO[bytes], columns: Sequence[_FileColumn]) -> None:
@@ -122,7 +122,7 @@ def write_units(stream: IO[bytes], segment: str, units: Iterable[Unit]) -> int:
     for name, kind in KINDS.items():
         length = FINGERPRINT_BYTES if kind == FIXED else 0
         columns.append(_FileColumn(name, kind, length))
-    file = _Columns(stream, columns)
+    file = _PagedFile(stream, columns)
     rows: list[Unit] = []
     first = 0
 
@@ -146,21 +146,37 @@ def write_units(stream: IO[bytes], segment: str, units: Iterable[Unit]) -> int:
     return file.end()
 
 
+class ClassBlocks(NamedTuple):
+    """The blocks of the filters of one class, in the order in which they are written."""
+
+    blocks: int
+    """Number of blocks of each filter."""
+    units: int
+    """Number of filters."""
+    runs: Iterable[bytes]
+    """For each block number, the run: the blocks with this number of all units, joined."""
+
+
 def write_blocks(
-    stream: IO[bytes], segment: str, classes: Iterable[tuple[int, int, Iterable[bytes]]]
+    stream: IO[bytes], segment: str, classes: Iterable[ClassBlocks]
 ) -> tuple[int, list[int]]:
-    """Write the file of blocks of a segment with this name; for each class its number of blocks and
-    of units, and the run of each block. Return length and offsets."""
-    file = _Columns(stream, [_FileColumn(BLOCK, FIXED, BLOCK_BYTES)])
+    """Write the file of blocks of a segment with this name: a row group for each class, with a page
+    for each run. Return the length of the file, and the offset of each row group."""
+    file = _PagedFile(stream, [_FileColumn(BLOCK, FIXED, BLOCK_BYTES)])
     offsets = []
-    first = 0
+    first_unit = 0
     for blocks, units, runs in classes:
         offsets.append(file.position)
-        file.add(blocks * units, [_build_runs(segment, first, units, runs)])
-        first += units
+        pages = _build_block_pages(segment, first_unit, units, runs)
+        file.add(blocks * units, [pages])
+        first_unit += units
     return file.end(), offsets
 
 
-def _build_runs(segment: str, first: int, units: int, runs: Iterable[bytes]) -> Iterator[bytes]:
+def _build_block_pages(
+    segment: str, first_unit: int, units: int, runs: Iterable[bytes]
+) -> Iterator[bytes]:
+    """Yield the page of each run of a class, whose first unit is at this position in the
+    segment."""
     for block, run in enumerate(runs):
-        yield build_page(run, units, place_of(segment, BLOCK, first, block))
+        yield build_page(run, units, place_of(segment, BLOCK, first_unit, block))

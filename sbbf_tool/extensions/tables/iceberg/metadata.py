@@ -183,6 +183,8 @@ def _gunzip(data: bytes) -> bytes:
 
 
 def _number(record: Mapping[str, Any], name: str) -> int | None:
+    """Return a field that is an id, a version or a time; None if there is none. Raises
+    UnreadableError if it is no integer, or below -1, which some fields have for "none"."""
     value = optional(record, name, int)
     if value is not None and not -1 <= value <= _LARGEST_ID:
         raise UnreadableError(f"{name} must not be {value}")
@@ -231,21 +233,25 @@ def _parse_snapshot(record: Mapping[str, Any]) -> IcebergSnapshot:
 def _find_current(
     tree: Mapping[str, Any], snapshots: Mapping[int, IcebergSnapshot]
 ) -> IcebergSnapshot | None:
-    number = _number(tree, "current-snapshot-id")
+    """Return the current snapshot, which is that of the branch `main`; None if the table has no
+    snapshot. Raises UnreadableError if the two differ, or `snapshots` lacks it."""
+    current_id = _number(tree, "current-snapshot-id")
+    # Some writers state -1 instead of leaving the field out.
+    if current_id == -1:
+        current_id = None
     references = optional(tree, "refs", dict) or {}
-    main = optional(references, MAIN, dict)
-    if number in (None, -1):
-        number = None
-    if main is not None and _number(main, "snapshot-id") != number:
+    main_ref = optional(references, MAIN, dict)
+    # Metadata of format 1 may have no references, and so no branch to compare with.
+    if main_ref is not None and _number(main_ref, "snapshot-id") != current_id:
         raise UnreadableError(
-            f"current-snapshot-id is {number}, but the branch main is at "
-            f"{main.get('snapshot-id')!r:.40}"
+            f"current-snapshot-id is {current_id}, but the branch main is at "
+            f"{main_ref.get('snapshot-id')!r:.40}"
         )
-    if number is None:
+    if current_id is None:
         return None
-    if number not in snapshots:
-        raise UnreadableError(f"the current snapshot {number} is not among the snapshots")
-    return snapshots[number]
+    if current_id not in snapshots:
+        raise UnreadableError(f"the current snapshot {current_id} is not among the snapshots")
+    return snapshots[current_id]
 
 
 def _current_schema(tree: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
