@@ -34,6 +34,7 @@ MANY_PAIRS = 10_000
 
 _KEYS_READ = (
     "ARROW:schema",
+    "drill-writer.version",
     "drill.version",
     "duckdb.interval_bloom_filter",
     "geo",
