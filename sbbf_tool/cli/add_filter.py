@@ -10,7 +10,7 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import page_limit_option, state_option, strict_option
+from sbbf_tool.cli.files import columns_option, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS, engines_option
 from sbbf_tool.cli.output import complain, terminal
@@ -41,14 +41,7 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Add filters to this column (repeat for more).",
-)
+@columns_option("Add filters to this column")
 @click.option(
     "--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends."
 )

@@ -101,6 +101,20 @@ state_option = click.option(
     metavar="FILE",
     help="Keep outcomes in this file; skip unchanged files.",
 )
+
+
+def columns_option(text: str) -> Callable[[Any], Any]:
+    """Build the option that passes `columns` to a command, with this help text."""
+    return click.option(
+        "-c",
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="COLUMN",
+        help=f"{text} (repeat for more).",
+    )
+
+
 page_limit_option = click.option(
     "--max-page-bytes",
     cls=PureSetting,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files, columns_option, over_files, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, terminal
@@ -85,14 +85,7 @@ _MOST_WARNINGS = 1000
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Only this column (repeat for more).",
-)
+@columns_option("Only this column")
 @click.option(
     "--row-groups",
     "by_row_group",

@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import strict_option
+from sbbf_tool.cli.files import columns_option, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.numbers import format_count
@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Only this column's filters (repeat for more).",
-)
+@columns_option("Only this column's filters")
 @click.option(
     "--compact",
     is_flag=True,

@@ -11,7 +11,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import page_limit_option, strict_option
+from sbbf_tool.cli.files import columns_option, page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_gaps, list_gaps, show_findings
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import WEAK_FILTERS
@@ -34,14 +34,7 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Only this column's filters (repeat for more).",
-)
+@columns_option("Only this column's filters")
 @click.option(
     "--rebuild",
     type=click.Choice(("none",)),

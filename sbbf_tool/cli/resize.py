@@ -10,7 +10,7 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import strict_option
+from sbbf_tool.cli.files import columns_option, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
@@ -45,14 +45,7 @@ SIZES = (
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Only this column's filters (repeat for more).",
-)
+@columns_option("Only this column's filters")
 @click.option(
     "--fpp",
     type=RATIO,

@@ -8,7 +8,14 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
+from sbbf_tool.cli.files import (
+    Files,
+    columns_option,
+    over_files,
+    page_limit_option,
+    state_option,
+    strict_option,
+)
 from sbbf_tool.cli.findings import list_gaps, show_findings
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.output import complain
@@ -43,14 +50,7 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COLUMN",
-    help="Only this column (repeat for more).",
-)
+@columns_option("Only this column")
 @over_files("PATH...", strict_option, page_limit_option, state_option)
 def command(files: Files, columns: tuple[str, ...]) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its

@@ -39,7 +39,7 @@ _WINDOW = 1 << 16
 
 
 class BulkAnswer(NamedTuple):
-    """BulkAnswer of the filter or the dictionary of one row group for many values."""
+    """Answer of the filter or the dictionary of one row group for many values."""
 
     values: bytes = b""
     """The values that it may hold, as a bitmap."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from sbbf_tool.errors import (
     UnreadableError,
 )
 from sbbf_tool.file.interrupted import explain, parse_stored_footer
+from sbbf_tool.file.key_ring import key_material_path, ring_of
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
@@ -451,52 +452,3 @@ def _read_tail(source: Source) -> Tail:
             raise
         kind, hint = other_kind
         raise NotParquetError(f"not a Parquet file, but {kind}", hint=hint) from None
-
-
-def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
-    """Return the key ring for the file with this name, or for one without a name; None without
-    keys."""
-    if keys is None:
-        return None
-    from sbbf_tool.encryption.file_cipher import KeyRing
-    from sbbf_tool.encryption.keys import Keys
-
-    known_keys = Keys.of(keys)
-    if known_keys is None:
-        return None
-    if name is None:
-        return KeyRing(known_keys)
-    return KeyRing(known_keys, _material_beside(name))
-
-
-def key_material_path(path: str) -> str:
-    """Return the path where parquet-java stores the key material of a file if the material is not
-    in the file."""
-    folder, base = os.path.split(path)
-    return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
-
-
-def _material_beside(path: str) -> Callable[[str], bytes | None]:
-    """Return the function that looks up a key material by its reference, which is all that the
-    Parquet file has, in the file of key materials that parquet-java stored beside it.
-
-    The first look-up reads that file. Without a local file, nothing is found (None); without one
-    at a URL, the look-up raises MissingError, and UnreadableError if the file is something else.
-    """
-    material_path = key_material_path(path)
-
-    @cache
-    def read_materials() -> dict[str, bytes]:
-        from sbbf_tool.encryption.keys import MOST_BYTES, parse_material_file
-
-        if not places.is_url(material_path) and not os.path.lexists(material_path):
-            return {}
-        with places.open_source(material_path) as source, ErrorPlace(material_path):
-            # The byte above the limit lets the parser refuse a file that is too long.
-            content = source.read_up_to(0, MOST_BYTES + 1)
-            return parse_material_file(content)
-
-    def look_up(reference: str) -> bytes | None:
-        return read_materials().get(reference)
-
-    return look_up

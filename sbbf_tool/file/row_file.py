@@ -24,6 +24,18 @@ _MOST_BYTES = 256 << 20
 """Decompressed bytes of the pages of a row group that are read."""
 
 
+PYARROW_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+)
+"""What pyarrow raises for bytes that contradict the format."""
+
+
 def read_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """Read the values of these columns, all of which must exist, as Python objects.
 
@@ -36,15 +48,7 @@ def read_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         raise
     except SbbfError as error:
         raise UnreadableError(error.message, file=path) from error
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-    ) as error:
+    except PYARROW_ERRORS as error:
         raise UnreadableError(" ".join(str(error).split())[:200], file=path) from error
 
 

@@ -22,8 +22,9 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, most_bytes, report_of
 from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
-from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt, replace

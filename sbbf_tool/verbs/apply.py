@@ -28,8 +28,9 @@ from sbbf_tool.editing.build import (
     report_of,
 )
 from sbbf_tool.editing.choice import judge_filters
-from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit

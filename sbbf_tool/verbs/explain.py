@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
-from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
+from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
@@ -35,7 +35,18 @@ from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.parquet.statistics import Bounds, bounds
-from sbbf_tool.query_engines.terms import HARM, LOSES_ROWS, UNUSED, USED
+from sbbf_tool.query_engines.steps import (
+    DICTIONARY,
+    FILTER,
+    STATISTICS,
+    WRONG_FILTER,
+    Means,
+    RowGroupView,
+    choose_step,
+    explain_steps,
+    harm_of,
+)
+from sbbf_tool.query_engines.terms import HARM, UNUSED
 from sbbf_tool.query_engines.verdicts import (
     as_engines,
     engines_of,
@@ -54,7 +65,7 @@ if TYPE_CHECKING:
 
 
 class RowGroupExplanation(Frozen):
-    """BulkAnswer of statistics, dictionary and filter for a query in one row group: `absent`,
+    """Answers of statistics, dictionary and filter for a query in one row group: `absent`,
     `maybe`, or `cannot say` with the reason."""
 
     row_group: int
@@ -135,18 +146,6 @@ class ExplainReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
-
-
-# What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows
-# or fails.
-STATISTICS = "statistics"
-DICTIONARY = "dictionary"
-FILTER = "filter"
-READ = "read"
-WRONG_FILTER = (
-    "the dictionary holds the value, but the filter excludes it: engines that "
-    "query the filter lose its rows"
-)
 
 
 class Explain(ReadingVerb[ExplainReport]):
@@ -273,33 +272,9 @@ def _explain_missing(
     )
 
 
-class _Means(NamedTuple):
-    """What the three means say of the values of a query."""
-
-    statistics: RowGroupAnswer
-    dictionary: RowGroupAnswer | None
-    filter: RowGroupAnswer
-
-    @property
-    def filter_reason(self) -> str | None:
-        if self.filter.is_absent and self.dictionary and self.dictionary.answer == MAYBE:
-            return WRONG_FILTER
-        return self.filter.reason
-
-
-class _View(NamedTuple):
-    """One row group as one engine sees it."""
-
-    means: _Means
-    """With the min and max that this engine trusts."""
-    verdict: EngineVerdict
-    """On the row group's filter or, without a filter, on one that could be added."""
-    has_filter: bool
-
-
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
-    views: tuple[_View, ...]
+    views: tuple[RowGroupView, ...]
     """One for each engine."""
     unreadable: list[str]
     """Places of the dictionary and the filter if they are unreadable, and the reasons."""
@@ -320,7 +295,7 @@ def _explain_row_group(
     by_bits = query_or_doubt("filter", by_filter, file, number, question, candidates)
     filter_answers = answers_by(question, number, by_bits)
 
-    def find_means(trusted: Bounds | None) -> _Means:
+    def find_means(trusted: Bounds | None) -> Means:
         statistics = answers_by_statistics(file, number, question, lambda *_: trusted)
         return _merge_means(statistics, dictionary_answers, filter_answers)
 
@@ -335,7 +310,7 @@ def _explain_row_group(
     views = []
     for engine, verdict in zip(engines, verdicts, strict=True):
         trusted = trusted_bounds(engine, file.footer, number, column)
-        views.append(_View(means_by_bounds(trusted), verdict, has_filter))
+        views.append(RowGroupView(means_by_bounds(trusted), verdict, has_filter))
     min_value, max_value = format_bounds(file, number, column) or (None, None)
     dictionary = means.dictionary
     explanation = RowGroupExplanation(
@@ -364,7 +339,7 @@ def _merge_means(
     statistics: Sequence[RowGroupAnswer],
     dictionary: Sequence[RowGroupAnswer] | None,
     filters: Sequence[RowGroupAnswer],
-) -> _Means:
+) -> Means:
     """Merge the answers of each means for the values that the means before it leave; if these leave
     none, it gets all."""
     remaining = list(range(len(statistics)))
@@ -374,7 +349,7 @@ def _merge_means(
     if dictionary is not None:
         merged_dictionary = _merge([dictionary[at] for at in remaining])
         remaining = _list_remaining(dictionary, remaining)
-    return _Means(merged_statistics, merged_dictionary, _merge([filters[at] for at in remaining]))
+    return Means(merged_statistics, merged_dictionary, _merge([filters[at] for at in remaining]))
 
 
 def _list_remaining(answers: Sequence[RowGroupAnswer], remaining: Sequence[int]) -> list[int]:
@@ -426,7 +401,7 @@ def _explain_engines(
 def _explain_engine(
     engine: EngineReport,
     column_verdict: EngineVerdict,
-    views: Sequence[_View],
+    views: Sequence[RowGroupView],
     count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
     is_comparable: bool,
 ) -> EngineExplanation:
@@ -434,17 +409,17 @@ def _explain_engine(
     does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     steps = tuple(
-        _choose_step(view, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
+        choose_step(view, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
         for view in views
     )
     harm = None
     if HARM in steps:
-        harm, _ = _harm_of(engine, views[steps.index(HARM)])
+        harm, _ = harm_of(engine, views[steps.index(HARM)])
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
         steps=steps,
-        explanation=_explain_steps(engine, column_verdict, views, steps),
+        explanation=explain_steps(engine, column_verdict, views, steps),
         harm=harm,
         **count_steps(steps),
     )
@@ -471,49 +446,3 @@ def _count_steps(
         "share_skipped": bytes_skipped / num_bytes if num_bytes else 0.0,
         "share_of_column_skipped": column_bytes_skipped / column_bytes if column_bytes else 0.0,
     }
-
-
-def _choose_step(view: _View, *, uses_dictionary: bool, is_comparable: bool) -> str:
-    """Return what the engine does with a row group. It is read for a value that the column cannot
-    store: the conversion is unknown."""
-    means, verdict = view.means, view.verdict
-    if means.statistics.is_absent:
-        return STATISTICS
-    if not is_comparable:
-        return READ
-    if uses_dictionary and means.dictionary is not None:
-        return DICTIONARY if means.dictionary.is_absent else READ
-    if view.has_filter and verdict.verdict == HARM:
-        return HARM
-    if not view.has_filter or verdict.verdict != USED:
-        return READ
-    if means.filter_reason in (WRONG_FILTER, EMPTY_FILTER):
-        return HARM
-    return FILTER if means.filter.is_absent else READ
-
-
-def _harm_of(engine: EngineReport, view: _View) -> tuple[str | None, str]:
-    """Return the effect of a filter that harms the query, and its explanation."""
-    if view.verdict.verdict == HARM:
-        return view.verdict.effect, view.verdict.sentence.removeprefix(f"{engine.name}: ")
-    return LOSES_ROWS, view.means.filter_reason or ""
-
-
-def _explain_steps(
-    engine: EngineReport,
-    column_verdict: EngineVerdict,
-    views: Sequence[_View],
-    steps: Sequence[str],
-) -> str:
-    """Explain the harm if there is any, otherwise how the engine uses the first filter or, without
-    filters, a filter on this type."""
-    if HARM in steps:
-        return _harm_of(engine, views[steps.index(HARM)])[1]
-    if FILTER in steps:
-        return views[steps.index(FILTER)].verdict.explanation
-    if DICTIONARY in steps:
-        return "The chunk's dictionary is queried first, and its answer is exact."
-    for view in views:
-        if view.has_filter:
-            return view.verdict.explanation
-    return column_verdict.explanation

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.build import mistake
-from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import (

@@ -17,12 +17,14 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_of
-from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
+from sbbf_tool.file.key_ring import ring_of
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column

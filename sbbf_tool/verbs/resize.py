@@ -17,7 +17,8 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.build import place_of
-from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.doubts import doubt_of_filter

@@ -25,7 +25,8 @@ from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.edit import Edit, OpenEdit
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.editing.open_edit import OpenEdit
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
@@ -294,7 +295,7 @@ class ChangingVerb(Verb[Changed]):
     ) -> Changed:
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again;
         filters that were built stay."""
-        from sbbf_tool.editing.edit import PrebuiltFilters
+        from sbbf_tool.editing.open_edit import PrebuiltFilters, open_edit
         from sbbf_tool.storage.places import open_spool
 
         assert given.edit is not None, "a verb that changes files needs an edit"
@@ -309,8 +310,8 @@ class ChangingVerb(Verb[Changed]):
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:
-                    with edit.open(
-                        path, prebuilt, strict=given.strict, jobs=jobs, progress=progress
+                    with open_edit(
+                        path, edit, prebuilt, strict=given.strict, jobs=jobs, progress=progress
                     ) as change:
                         return self.on(change)
                 except ChangedError:

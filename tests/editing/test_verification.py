@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.edit import OpenEdit
+from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.parquet import patch
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of

@@ -14,7 +14,7 @@ from sbbf_tool.encryption.file_cipher import algorithm_of
 from sbbf_tool.encryption.keys import Keys, describe_key, parse_material, parse_material_file
 from sbbf_tool.encryption.modules import FileAad, Key, Module
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.parquet_file import _material_beside
+from sbbf_tool.file.key_ring import _material_beside
 from sbbf_tool.parquet.idl.ttypes import AesGcmCtrV1, AesGcmV1, EncryptionAlgorithm
 from support.tables import each
 

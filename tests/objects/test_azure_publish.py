@@ -14,7 +14,7 @@ import sbbf_tool
 from objects.azure_server import blocks_of, operation
 from objects.large_files import large, small
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.storage.objects import azure
+from sbbf_tool.storage.objects import azure, azure_blocks
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
@@ -137,7 +137,7 @@ def test_a_block_that_another_client_uploads_under_an_old_id_is_not_taken(contai
 def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
     """Azurite has no Put Block From URL, so a proxy carries it out: with the URL and the range that
     it gets."""
-    monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", MIB)
+    monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", MIB)
     monkeypatch.setattr(azure, "_COPY_BLOCK", 2 * MIB)
     url = container.put("x.parquet", large())
 
@@ -172,7 +172,7 @@ def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
 
 
 def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch):
-    monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", MIB)
+    monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", MIB)
     url = container.put("x.parquet", large())
     container.fail("PutBlockFromURL", 403)
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
@@ -217,15 +217,15 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
     ],
 )
 def test_planned_blocks(sizes, keep, size, can_copy, num_old, parts):
-    plan = azure.plan_blocks(sizes, keep, size, can_copy)
+    plan = azure_blocks.plan_blocks(sizes, keep, size, can_copy)
     assert (plan.num_old, [tuple(part) for part in plan.parts]) == (num_old, parts)
-    assert plan.num_old + len(plan.parts) <= azure.MOST_BLOCKS
+    assert plan.num_old + len(plan.parts) <= azure_blocks.MOST_BLOCKS
 
 
 def test_block_ids_have_one_length_and_are_new():
     old = [base64.b64encode(os.urandom(4)).decode() for _ in range(100)]
-    ids = [azure.encode_id(text) for text in azure.new_ids(old, 100)]
+    ids = [azure_blocks.encode_id(text) for text in azure_blocks.new_ids(old, 100)]
     assert len({*old, *ids}) == 200
     assert {len(block_id) for block_id in ids} == {8}
     with pytest.raises(RefusedError, match="the object's block ids have 3 bytes"):
-        azure.new_ids(["AAAA"], 1)
+        azure_blocks.new_ids(["AAAA"], 1)

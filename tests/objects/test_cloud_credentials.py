@@ -16,7 +16,7 @@ from objects import azure_server, google_server
 from objects.large_files import large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage.objects import azure
+from sbbf_tool.storage.objects import azure_blocks
 from sbbf_tool.storage.objects.azure import EMULATOR_KEY
 from support.buckets import forget_clients
 from support.http_site import serve
@@ -72,7 +72,7 @@ def test_changes_of_azure_print_no_signature(container, fault, capfd, root_log, 
     )
     root_log.truncate(0)
     # Also of the URL with which the service itself would read.
-    monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", 1 << 20)
+    monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", 1 << 20)
     if fault is not None:
         container.proxy.fault = lambda exchange: fault if exchange.method == "PUT" else None
     for words in CHANGES:

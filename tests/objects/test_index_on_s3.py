@@ -184,7 +184,7 @@ class _Store(BaseHTTPRequestHandler):
 def test_objects_of_no_known_version_are_opened(
     tag, others, suffix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rewritten object of the same length cannot be told from the one that was indexed."""
+    """A rewritten object of the same length looks like the one that was indexed."""
     old, new = (write(number, use_dictionary=False, compression="none") for number in range(2))
     assert len(old) == len(new)
     handler = type("Handler", (_Store,), {"objects": {}})

@@ -185,7 +185,7 @@ MALFORMED = {
     "the root claims more than there is": ([leaf("a")], 2, "state more children"),
     "a group claims more than there is": ([group("a", 3), leaf("b")], 1, "state more children"),
     "a claim without end": ([group("a", 2**31 - 1), leaf("b")], 1, "state more children"),
-    "elements that nobody claims": (
+    "elements without a parent": (
         [leaf("a"), leaf("b")],
         1,
         "has 3 elements, but the child counts of its groups add up to 2",

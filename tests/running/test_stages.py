@@ -120,7 +120,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
 
 def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
     """Verification of a chunk covers its bits only: the written bits must be the verified ones."""
-    import sbbf_tool.editing.edit as edit
+    import sbbf_tool.editing.open_edit as edit
 
     before = large.read_bytes()
     really = edit.publish

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, SbbfError, add_filters
-from sbbf_tool.editing import edit
+from sbbf_tool.editing import open_edit
 from sbbf_tool.storage import copying, system_calls
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
@@ -134,7 +134,7 @@ def test_an_error_while_filters_are_built_leaves_no_copy(tmp_path, monkeypatch):
         assert len(os.listdir(tmp_path)) == 2
         raise RefusedError("no", file=str(source))
 
-    monkeypatch.setattr(edit, "build_filters", build)
+    monkeypatch.setattr(open_edit, "build_filters", build)
     with pytest.raises(RefusedError):
         add_filters(source, ["id"], in_place=True)
     assert (os.listdir(tmp_path), threads()) == (["a.parquet"], [])
@@ -142,7 +142,7 @@ def test_an_error_while_filters_are_built_leaves_no_copy(tmp_path, monkeypatch):
 
 def test_a_file_that_changes_after_it_was_copied_is_not_replaced(tmp_path, monkeypatch):
     source = write_events(tmp_path / "a.parquet")
-    really_build = edit.build_filters
+    really_build = open_edit.build_filters
 
     def build(*arguments: object) -> object:
         filters = really_build(*arguments)
@@ -150,7 +150,7 @@ def test_a_file_that_changes_after_it_was_copied_is_not_replaced(tmp_path, monke
             stream.write(b"PAR1")
         return filters
 
-    monkeypatch.setattr(edit, "build_filters", build)
+    monkeypatch.setattr(open_edit, "build_filters", build)
     old = source.read_bytes()
     with pytest.raises(SbbfError, match="changed"):
         add_filters(source, ["id"], in_place=True)

@@ -65,7 +65,7 @@ WAITS = (
     "def begin(*arguments, **options):\n"
     "    ParquetFile.__init__ = wait\n"
     "    return real(*arguments, **options)\n"
-    "import sbbf_tool.editing.edit as edit\n"
+    "import sbbf_tool.editing.open_edit as edit\n"
     "edit.publish = begin\n"
     "sys.exit(run(sys.argv[1:]))\n"
 )

@@ -20,6 +20,7 @@ from pyarrow import compute, parquet
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.row_file import PYARROW_ERRORS
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.checked_streams import open_checked
 from sbbf_tool.storage import places
@@ -219,14 +220,6 @@ def open_batches(
                 present = set(reader.schema_arrow.names)
                 names = [column for column in columns if column.partition(".")[0] in present]
                 yield reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
-        except (
-            pa.ArrowException,
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            AttributeError,
-        ) as error:
+        except PYARROW_ERRORS as error:
             text = " ".join(str(error).split())[:200]
             raise UnreadableError(f"the {noun} cannot be read: {text}", file=path) from error
