@@ -14,7 +14,7 @@ import sbbf_tool
 from objects.azure_server import blocks_of, operation
 from objects.large_files import large, small
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.storage.objects import azure, azure_blocks
+from sbbf_tool.storage.objects import azure_blocks
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
@@ -138,7 +138,7 @@ def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
     """Azurite has no Put Block From URL, so a proxy carries it out: with the URL and the range that
     it gets."""
     monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", MIB)
-    monkeypatch.setattr(azure, "_COPY_BLOCK", 2 * MIB)
+    monkeypatch.setattr(azure_blocks, "_COPY_BLOCK", 2 * MIB)
     url = container.put("x.parquet", large())
 
     def copy(exchange):
