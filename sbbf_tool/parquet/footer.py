@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, product
 from typing import NamedTuple
 
 from sbbf_tool.errors import NotParquetError, UnreadableError
@@ -99,19 +100,16 @@ class Footer(FooterStructs):
     def is_writable(self) -> bool:
         """Whether a changed footer can replace this one; a signed footer must be signed again,
         which requires its key."""
-        return (
-            self.cipher.can_write
-            if self.cipher is not None
-            else self.metadata.encryption_algorithm is None
-        )
+        if self.cipher is None:
+            return self.metadata.encryption_algorithm is None
+        return self.cipher.can_write
 
     def is_locked(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is
         missing."""
-        ciphertext = self.column_chunk(row_group, column).encrypted_column_metadata
-        return ciphertext is not None and not (
-            self.cipher is not None and self.cipher.has_key((row_group, column))
-        )
+        if self.column_chunk(row_group, column).encrypted_column_metadata is None:
+            return False
+        return self.cipher is None or not self.cipher.has_key((row_group, column))
 
     def num_rows(self, row_group: int) -> int | None:
         """Return the rows of a row group as stated."""
@@ -146,13 +144,11 @@ class Footer(FooterStructs):
         if column.physical == UNKNOWN:
             raise UnreadableError(column.doubt or "")
         meta = self.chunk(row_group, column.index)
-        stated_type = meta.type if meta is not None else None
-        if stated_type is None or not 0 <= stated_type < len(PHYSICAL_TYPES):
-            stated_name = "no type" if stated_type is None else f"type {stated_type}"
-        elif (stated_name := PHYSICAL_TYPES[stated_type]) == column.physical:
+        stated_type = _type_name(None if meta is None else meta.type)
+        if stated_type == column.physical:
             return
         raise UnreadableError(
-            f"the schema states {column.physical}, but the column chunk states {stated_name}",
+            f"the schema states {column.physical}, but the column chunk states {stated_type}",
             hint="the file is damaged: write it again",
         )
 
@@ -161,20 +157,12 @@ class Footer(FooterStructs):
         otherwise a reader might stop early, and a filter would miss the rest. Raises
         UnreadableError.
         """
-        rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
-        values = meta.num_values if meta is not None else None
-        may_have_more = bool(rows) and bool(column.max_repetition)
-        if (
-            rows is None
-            or values is None
-            or rows < 0
-            or values < rows
-            or (values > rows and not may_have_more)
-        ):
-            counts = (
-                f"{'no' if values is None else f'{values:,}'} values in "
-                f"{'no' if rows is None else f'{rows:,}'} rows"
-            )
+        rows = self.num_rows(row_group)
+        meta = self.chunk(row_group, column.index)
+        values = None if meta is None else meta.num_values
+        may_repeat = column.max_repetition > 0
+        if not _are_counts_of_a_chunk(values, rows, may_repeat=may_repeat):
+            counts = f"{_format_stated(values)} values in {_format_stated(rows)} rows"
             raise UnreadableError(f"the footer states {counts}")
 
     def ensure_own_pages(self) -> None:
@@ -188,17 +176,16 @@ class Footer(FooterStructs):
 
     @cached_property
     def _bytes_of_chunks(self) -> int:
-        return sum(
-            min(max(0, size), self.start)
-            for sizes in self.numbers("total_compressed_size")
-            for size in sizes
-        )
+        (sizes,) = self.numbers("total_compressed_size")
+        return sum(min(max(0, size), self.start) for size in sizes)
 
     def elsewhere(self, row_group: int, column: int) -> str | None:
         """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if
         this file holds it."""
         path = self.chunk_meta(row_group, column).external
-        return None if path is None or path.removeprefix("./") == self.file_name else path
+        if path is None or path.removeprefix("./") == self.file_name:
+            return None
+        return path
 
     def end_of_pages(self, meta: ColumnMetaData) -> int:
         """Return the first byte after a chunk's first data page at which something else begins,
@@ -211,15 +198,9 @@ class Footer(FooterStructs):
             "offset_index_offset",
         )
         first_byte = max(page_range(meta)[0], meta.data_page_offset or 0)
-        return min(
-            (
-                offset
-                for offsets in self.numbers(*names)
-                for offset in offsets
-                if offset > first_byte
-            ),
-            default=self.start,
-        )
+        offsets = chain.from_iterable(self.numbers(*names))
+        later_offsets = (offset for offset in offsets if offset > first_byte)
+        return min(later_offsets, default=self.start)
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less,
@@ -234,19 +215,16 @@ class Footer(FooterStructs):
     def filter_places(self, columns: Collection[int] | None = None) -> dict[ChunkKey, FilterPlace]:
         """Return the position of every filter of these columns, or of all, by row group and column,
         in this order."""
-        if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
-            keys = (
-                (row_group, column)
-                for row_group in range(self.num_row_groups)
-                for column in sorted(columns)
-            )
-            return {key: place for key in keys if (place := self.filter_place(*key)) is not None}
-        places = self._places
-        return (
-            dict(places)
-            if columns is None
-            else {key: place for key, place in places.items() if key[1] in columns}
-        )
+        if columns is None:
+            return dict(self._places)
+        if len(columns) * LEAST_SHARE >= len(self.columns):
+            return {key: place for key, place in self._places.items() if key[1] in columns}
+        places = {}
+        for key in product(range(self.num_row_groups), sorted(columns)):
+            place = self.filter_place(*key)
+            if place is not None:
+                places[key] = place
+        return places
 
     @cached_property
     def _places(self) -> dict[ChunkKey, FilterPlace]:
@@ -256,35 +234,33 @@ class Footer(FooterStructs):
         if not any(offsets):
             return {}
         (has_length,) = self.numbers("bloom_filter_length", presence=True)
-        return {
-            divmod(at, len(self.columns)): FilterPlace(
-                offset, lengths[at] if has_length[at] else None
-            )
-            for at, offset in enumerate(offsets)
-            if offset > 0 and not (paths[at] and self.elsewhere(*divmod(at, len(self.columns))))
-        }
+        places = {}
+        for at, offset in enumerate(offsets):
+            if offset <= 0:
+                continue
+            key = divmod(at, len(self.columns))
+            if paths[at] and self.elsewhere(*key):
+                continue
+            length = lengths[at] if has_length[at] else None
+            places[key] = FilterPlace(offset, length)
+        return places
 
     def recorded_chunks(self) -> set[ChunkKey]:
         """Return the chunks that are not locked for which a filter offset or length is stated,
         valid or not."""
-        presence = zip(
-            *self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True), strict=True
-        )
-        chunks = {divmod(at, len(self.columns)) for at, flags in enumerate(presence) if any(flags)}
-        return (
-            {key for key in chunks if not self.is_locked(*key)}
-            if self.has_encrypted_chunks
-            else chunks
-        )
+        fields = self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True)
+        presence = enumerate(zip(*fields, strict=True))
+        chunks = {divmod(at, len(self.columns)) for at, flags in presence if any(flags)}
+        if not self.has_encrypted_chunks:
+            return chunks
+        return {key for key in chunks if not self.is_locked(*key)}
 
     def has_locked_chunks(self) -> bool:
         """Return whether the metadata of a chunk are encrypted with a key that was not given."""
-        keys = (
-            (row_group, column.index)
-            for row_group in range(self.num_row_groups)
-            for column in self.columns
-        )
-        return self.has_encrypted_chunks and any(self.is_locked(*key) for key in keys)
+        if not self.has_encrypted_chunks:
+            return False
+        chunks = product(range(self.num_row_groups), range(len(self.columns)))
+        return any(self.is_locked(*key) for key in chunks)
 
     def set_filters(
         self, places: Mapping[ChunkKey, FilterPlace | None], *, leave_decrypted: bool = False
@@ -293,6 +269,26 @@ class Footer(FooterStructs):
         return set_filters(
             self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self.index
         )
+
+
+def _type_name(stated_type: int | None) -> str:
+    if stated_type is None:
+        return "no type"
+    if 0 <= stated_type < len(PHYSICAL_TYPES):
+        return PHYSICAL_TYPES[stated_type]
+    return f"type {stated_type}"
+
+
+def _are_counts_of_a_chunk(values: int | None, rows: int | None, *, may_repeat: bool) -> bool:
+    """Return whether a chunk can have as many values in as many rows: one in each, or more if the
+    column is in a list. Nulls count as values."""
+    if values is None or rows is None or rows < 0:
+        return False
+    return values == rows or (values > rows > 0 and may_repeat)
+
+
+def _format_stated(count: int | None) -> str:
+    return "no" if count is None else f"{count:,}"
 
 
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:

@@ -31,7 +31,8 @@ except ImportError:
 else:
     has_walker = True
 
-_SLOTS, _SLOT_BYTES = 32, 4
+_SLOTS = 32
+_SLOT_BYTES = 4
 _PRESENCE = 0x80
 _EMPTY_LIST = bytes([compact.STRUCT])
 
@@ -53,7 +54,8 @@ class ChunkIndex:
         self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes
     ) -> None:
         self.raw = raw
-        self._list_start, self._list_end = list_start, list_end
+        self._list_start = list_start
+        self._list_end = list_end
         self._row_groups = memoryview(row_groups).cast("q")
         self._chunks = memoryview(chunks).cast("q")
 
@@ -88,18 +90,18 @@ class ChunkIndex:
         """Return a `ColumnChunk`."""
         at = self._at(row_group)
         number = at.first_chunk + column
-        return self.raw[
-            self._chunks[number] : self._chunks[number + 1]
-            if column + 1 < at.num_chunks
-            else at.list_end
-        ]
+        is_last = column + 1 == at.num_chunks
+        end = at.list_end if is_last else self._chunks[number + 1]
+        return self.raw[self._chunks[number] : end]
 
     def chunk_start(self, row_group: int, column: int) -> int | None:
         """Return the position of a `ColumnChunk`; None if there is none."""
         if not 0 <= row_group < self.num_row_groups:
             return None
         at = self._at(row_group)
-        return self._chunks[at.first_chunk + column] if 0 <= column < at.num_chunks else None
+        if not 0 <= column < at.num_chunks:
+            return None
+        return self._chunks[at.first_chunk + column]
 
     def numbers(
         self, names: tuple[str, ...], *, presence: bool = False
@@ -111,28 +113,25 @@ class ChunkIndex:
         it is 1 if the chunk states the field.
         """
         flag = _PRESENCE if presence else 0
-        fields = b"".join(
-            [
-                bytes([field_id, kind | flag])
-                for field_id, kind in map(_field_ids().__getitem__, names)
-            ]
-        )
-        return tuple(
-            [
-                memoryview(values).cast("q")
-                for values in _compact.numbers(self.raw, self._chunks, fields)
-            ]
-        )
+        fields = bytearray()
+        for name in names:
+            field_id, kind = _field_ids()[name]
+            fields += bytes([field_id, kind | flag])
+        columns = _compact.numbers(self.raw, self._chunks, bytes(fields))
+        return tuple([memoryview(numbers).cast("q") for numbers in columns])
 
     def _at(self, row_group: int) -> _RowGroupAt:
         width = len(_RowGroupAt._fields)
-        return _RowGroupAt(*self._row_groups[row_group * width : (row_group + 1) * width])
+        start = row_group * width
+        return _RowGroupAt(*self._row_groups[start : start + width])
 
 
 def index_chunks(raw: bytes) -> ChunkIndex | None:
     """Find the row groups and column chunks of a footer; None if it must be parsed as a whole, or
     if the extension was not built."""
-    positions = _compact.walk(raw, _table()) if has_walker else None
+    if not has_walker:
+        return None
+    positions = _compact.walk(raw, _table())
     return None if positions is None else ChunkIndex(raw, *positions)
 
 
@@ -153,11 +152,10 @@ def _table() -> bytes:
     for cls in pending:
         assert len(cls.thrift_spec) <= _SLOTS
         for spec in cls.thrift_spec:
-            table += (
-                bytes(_SLOT_BYTES)
-                if spec is None
-                else _slot(KINDS[spec[1]], spec[3], numbers, pending)
-            )
+            if spec is None:
+                table += bytes(_SLOT_BYTES)
+            else:
+                table += _slot(KINDS[spec[1]], spec[3], numbers, pending)
         table += bytes(_SLOT_BYTES * (_SLOTS - len(cls.thrift_spec)))
     return bytes(table)
 
@@ -167,9 +165,11 @@ def _slot(
 ) -> bytes:
     """Build the entry of one field; a struct that has no number yet gets one, and is appended to
     `pending`."""
-    element, nested = compact.STOP, 0
+    element = compact.STOP
+    nested = 0
     if kind == compact.LIST:
-        element, arguments = KINDS[arguments[0]], arguments[1]
+        element = KINDS[arguments[0]]
+        arguments = arguments[1]
     if compact.STRUCT in (kind, element):
         cls = arguments[0]
         if cls not in numbers:
@@ -183,13 +183,12 @@ def _slot(
 def _field_ids() -> dict[str, tuple[int, int]]:
     """Map the names of a chunk's fields to id and kind; ids of fields of `ColumnMetaData` come
     after those of `ColumnChunk`."""
-    classes = ((0, ColumnChunk), (_SLOTS, ColumnMetaData))
-    return {
-        spec[2]: (first + spec[0], KINDS[spec[1]])
-        for first, cls in classes
-        for spec in cls.thrift_spec
-        if spec is not None
-    }
+    field_ids = {}
+    for first, cls in ((0, ColumnChunk), (_SLOTS, ColumnMetaData)):
+        for spec in filter(None, cls.thrift_spec):
+            field_id, kind, name = spec[:3]
+            field_ids[name] = (first + field_id, KINDS[kind])
+    return field_ids
 
 
 _FEW_CHUNKS = 256
@@ -211,11 +210,12 @@ class FooterStructs:
         self._cuts = plan_cuts(raw, _table())
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
-        splices = () if self.index is None else (self.index.without_row_groups,)
-        self.metadata = self._parse(*splices)
-        self._parsed: list[RowGroup] | None = (
-            None if self.index is not None else self.metadata.row_groups
-        )
+        self._parsed: list[RowGroup] | None = None
+        if self.index is not None:
+            self.metadata = self._parse(self.index.without_row_groups)
+        else:
+            self.metadata = self._parse()
+            self._parsed = self.metadata.row_groups
         # They are looked up in one way only, or code that works for a parsed footer would see no
         # row groups in an indexed one.
         self.metadata.row_groups = None
@@ -228,7 +228,8 @@ class FooterStructs:
     def _parse(self, *splices: compact.Splice) -> FileMetaData:
         """Parse the struct after these edits, without what takes memory and is not read."""
         splices += self._cuts.splices
-        return parse_struct(FileMetaData, compact.apply(self.raw, splices) if splices else self.raw)
+        raw = compact.apply(self.raw, splices) if splices else self.raw
+        return parse_struct(FileMetaData, raw)
 
     def key_values(self) -> Iterator[KeyValue]:
         """Iterate over all key-values; `metadata` has those that are looked up by name."""
@@ -245,13 +246,7 @@ class FooterStructs:
         """Whether a column chunk is encrypted with any key, or has no metadata."""
         if self.index is not None:
             return False
-        chunks = (chunk for row_group in self._all() for chunk in row_group.columns)
-        return any(
-            chunk.meta_data is None
-            or chunk.crypto_metadata is not None
-            or chunk.encrypted_column_metadata is not None
-            for chunk in chunks
-        )
+        return any(any(map(_is_encrypted, row_group.columns)) for row_group in self._all())
 
     def num_chunks(self, row_group: int) -> int | None:
         """Return the number of column chunks; None if there is no list of them."""
@@ -271,18 +266,21 @@ class FooterStructs:
     def column_chunk(self, row_group: int, column: int) -> ColumnChunk:
         """Return the struct of a column chunk."""
         chunk = self._chunks.get((row_group, column))
-        if chunk is None:
-            if self._parsed is not None:
-                return self._parsed[row_group].columns[column]
-            assert self.index is not None
-            if len(self._chunks) >= max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE):
-                self._parsed = self._parse().row_groups
-                self._chunks.clear()
-                return self.column_chunk(row_group, column)
-            chunk = self._chunks[row_group, column] = parse_struct(
-                ColumnChunk, self.index.chunk(row_group, column)
-            )
+        if chunk is not None:
+            return chunk
+        if self._parsed is None and self._has_looked_at_many():
+            self._parsed = self._parse().row_groups
+            self._chunks.clear()
+        if self._parsed is not None:
+            return self._parsed[row_group].columns[column]
+        assert self.index is not None
+        chunk = parse_struct(ColumnChunk, self.index.chunk(row_group, column))
+        self._chunks[row_group, column] = chunk
         return chunk
+
+    def _has_looked_at_many(self) -> bool:
+        assert self.index is not None
+        return len(self._chunks) >= max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE)
 
     def column_chunks(self, row_group: int) -> Iterator[ColumnChunk]:
         """Iterate over the structs of a row group's column chunks, in the columns' order."""
@@ -300,13 +298,8 @@ class FooterStructs:
         looking at each chunk.
         """
         if self.index is None:
-            return tuple(
-                [
-                    int(value is not None) if presence else _as_number(value)
-                    for value in self._values(name)
-                ]
-                for name in names
-            )
+            number_of = _as_presence if presence else _as_number
+            return tuple(list(map(number_of, self._values(name))) for name in names)
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of
         # fields.
         numbers = self._numbers.get((names, presence))
@@ -318,12 +311,27 @@ class FooterStructs:
         is_outer = hasattr(ColumnChunk(), name)
         for row_group in self._all():
             for chunk in row_group.columns:
-                yield getattr(chunk if is_outer else chunk.meta_data, name, None)
+                parent = chunk if is_outer else chunk.meta_data
+                yield getattr(parent, name, None)
 
     def _all(self) -> list[RowGroup]:
         assert self._parsed is not None
         return self._parsed
 
 
+def _is_encrypted(chunk: ColumnChunk) -> bool:
+    return (
+        chunk.meta_data is None
+        or chunk.crypto_metadata is not None
+        or chunk.encrypted_column_metadata is not None
+    )
+
+
+def _as_presence(value: int | str | None) -> int:
+    return int(value is not None)
+
+
 def _as_number(value: int | str | None) -> int:
-    return len(value) if isinstance(value, str) else value or 0
+    if isinstance(value, str):
+        return len(value)
+    return value or 0

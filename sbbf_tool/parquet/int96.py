@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
 from sbbf_tool.parquet.iso8601 import NANOS_PER_DAY
+from sbbf_tool.parquet.structs import build_struct, parse_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,10 +69,9 @@ _PARQUET_JAVA = "parquet-mr "
 def instant_of(plain: bytes) -> int:
     """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their
     form."""
+    nanos = int.from_bytes(plain[:8], "little", signed=True)
     day = int.from_bytes(plain[8:], "little", signed=True)
-    return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(
-        plain[:8], "little", signed=True
-    )
+    return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + nanos
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
@@ -79,14 +80,18 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
     days, nanos = divmod(instant, NANOS_PER_DAY)
     day = days + JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
-    return (down, _plain(day + 1, nanos - NANOS_PER_DAY)) if instant < 0 and nanos else (down,)
+    if instant >= 0 or not nanos:
+        return (down,)
+    towards_zero = _plain(day + 1, nanos - NANOS_PER_DAY)
+    return (down, towards_zero)
 
 
 def instants_read_as(instant: int) -> Iterator[int]:
     """Iterate over other instants in the years 1 to 9999 that readers with 64-bit nanoseconds, such
     as pyarrow, confuse with this one."""
     first, last = _YEARS_1_TO_9999
-    for alias in range(first + (instant - first) % (1 << 64), last, 1 << 64):
+    first_alias = first + (instant - first) % (1 << 64)
+    for alias in range(first_alias, last, 1 << 64):
         if alias != instant:
             yield alias
 
@@ -109,8 +114,11 @@ def forms_beside(plain: memoryview) -> bytes:
     particular order."""
     stored, day, nanos = _split(plain)
     # Rounded towards zero: instants before 1970 that are stored in another form.
-    lacks = (day < JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
-    return rounded_down(plain) + _join_parts(day + 1, nanos - NANOS_PER_DAY, lacks)
+    nanos_towards_zero = nanos - NANOS_PER_DAY
+    has_two_forms = (day < JULIAN_DAY_OF_EPOCH) & (nanos != 0)
+    is_stored_otherwise = stored["nanos"] != nanos_towards_zero
+    towards_zero = _join_parts(day + 1, nanos_towards_zero, has_two_forms & is_stored_otherwise)
+    return rounded_down(plain) + towards_zero
 
 
 def rounded_down(plain: memoryview) -> bytes:
@@ -135,10 +143,9 @@ def _join_parts(
     import numpy as np
 
     values = np.empty(np.count_nonzero(chosen), _PARTS)
-    values["nanos"], values["day"] = (
-        nanos[chosen],
-        day[chosen],
-    )  # a day of more than 4 bytes wraps around, as in readers
+    values["nanos"] = nanos[chosen]
+    # A day of more than 4 bytes wraps around, as in readers.
+    values["day"] = day[chosen]
     return values.tobytes()
 
 
@@ -148,38 +155,38 @@ def unknown_writer(footer: Footer | None) -> str | None:
 
     Without a footer, the writer is unknown.
     """
-    created_by = str(footer.metadata.created_by or "") if footer is not None else ""
-    keys = (
-        {entry.key for entry in footer.metadata.key_value_metadata or ()}
-        if footer is not None
-        else set()
-    )
-    if created_by.startswith(_KNOWN_WRITERS) or (
-        created_by.startswith(_PARQUET_JAVA) and not keys.isdisjoint(_KNOWN_KEYS)
-    ):
-        return None
-    writer = (
-        f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})"
-        if created_by
-        else "the writer of the file is not stated and"
-    )
+    created_by = ""
+    if footer is not None:
+        if _is_known_writer(footer.metadata):
+            return None
+        created_by = str(footer.metadata.created_by or "")
+    if created_by:
+        writer = f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})"
+    else:
+        writer = "the writer of the file is not stated and"
     return f"{writer} may store INT96 instants in other forms than those that were queried"
+
+
+def _is_known_writer(metadata: FileMetaData) -> bool:
+    created_by = str(metadata.created_by or "")
+    if created_by.startswith(_KNOWN_WRITERS):
+        return True
+    keys = {entry.key for entry in metadata.key_value_metadata or ()}
+    return created_by.startswith(_PARQUET_JAVA) and not keys.isdisjoint(_KNOWN_KEYS)
 
 
 def without_int96(footer: bytes) -> bytes:
     """Return a footer in which INT96 columns are FIXED_LEN_BYTE_ARRAY(12). It has no metadata of
     keys, such as a schema of Arrow."""
-    from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
-    from sbbf_tool.parquet.structs import build_struct, parse_struct
-
     metadata = parse_struct(FileMetaData, footer)
     metadata.key_value_metadata = None
     for element in metadata.schema:
         if element.type == Type.INT96:
-            element.type, element.type_length = Type.FIXED_LEN_BYTE_ARRAY, INT96_BYTES
-    for meta in (
-        chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns
-    ):
-        if meta.type == Type.INT96:
-            meta.type, meta.statistics = Type.FIXED_LEN_BYTE_ARRAY, None
+            element.type = Type.FIXED_LEN_BYTE_ARRAY
+            element.type_length = INT96_BYTES
+    for row_group in metadata.row_groups:
+        for chunk in row_group.columns:
+            if chunk.meta_data.type == Type.INT96:
+                chunk.meta_data.type = Type.FIXED_LEN_BYTE_ARRAY
+                chunk.meta_data.statistics = None
     return build_struct(metadata)

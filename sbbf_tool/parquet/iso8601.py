@@ -47,12 +47,15 @@ class Instant(NamedTuple):
     @property
     def each(self) -> tuple[int, ...]:
         """The nanoseconds of each instant that the text may mean."""
-        return (self.nanos,) if self.repeated is None else (self.nanos, self.repeated)
+        if self.repeated is None:
+            return (self.nanos,)
+        return (self.nanos, self.repeated)
 
     def in_unit(self, unit: str) -> int | None:
         """Return the number of `unit`s; None if the time is finer than the unit."""
-        count, rest = divmod(self.nanos, UNIT_NANOS[unit])
-        return None if rest or self.finer else count
+        if self.finer or self.nanos % UNIT_NANOS[unit]:
+            return None
+        return self.nanos // UNIT_NANOS[unit]
 
 
 def parse_date(text: str) -> int:
@@ -72,10 +75,12 @@ def parse_time(text: str) -> Instant:
     stored.
     """
     match = re.fullmatch(_TIME_ONLY, text)
-    if not match or _zone_seconds(match["zone"]) or (match["name"] or "UTC").upper() not in _UTC:
+    if not match or _zone_seconds(match["zone"]) or not _is_utc(match["name"] or "UTC"):
         raise ValueError("not a time of day")
     nanos, finer = _time_of_day(match)
-    return Instant(-nanos if match["sign"] else nanos, finer, bool(match["zone"] or match["name"]))
+    if match["sign"]:
+        nanos = -nanos
+    return Instant(nanos, finer, _states_zone(match))
 
 
 def parse_timestamp(text: str) -> Instant:
@@ -84,14 +89,26 @@ def parse_timestamp(text: str) -> Instant:
     match = re.fullmatch(_TIMESTAMP, text)
     if not match:
         raise ValueError("not a timestamp")
-    nanos, finer = _time_of_day(match) if match["hour"] else (0, False)
-    if nanos + finer > NANOS_PER_DAY:
+    time_of_day = 0
+    finer = False
+    if match["hour"]:
+        time_of_day, finer = _time_of_day(match)
+    if time_of_day + finer > NANOS_PER_DAY:
         raise ValueError("not a time of day")
-    nanos += _days(match) * NANOS_PER_DAY - _zone_seconds(match["zone"]) * NANOS_PER_SECOND
-    if match["name"] and not match["zone"] and match["name"].upper() not in _UTC:
-        first, second = _offsets(match["name"], nanos)
-        return Instant(nanos - first, finer, True, None if first == second else nanos - second)
-    return Instant(nanos, finer, bool(match["zone"] or match["name"]))
+    local = _days(match) * NANOS_PER_DAY + time_of_day
+    zone_name = match["name"]
+    if zone_name and not match["zone"] and not _is_utc(zone_name):
+        return _instant_in_zone(local, finer, zone_name)
+    nanos = local - _zone_seconds(match["zone"]) * NANOS_PER_SECOND
+    return Instant(nanos, finer, _states_zone(match))
+
+
+def _is_utc(zone_name: str) -> bool:
+    return zone_name.upper() in _UTC
+
+
+def _states_zone(match: re.Match[str]) -> bool:
+    return bool(match["zone"] or match["name"])
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
@@ -100,16 +117,14 @@ def parse_duration(text: str) -> tuple[int, int, int] | None:
     match = re.fullmatch(_DURATION, text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
-    part = {
-        name: int(digits or 0) for name, digits in match.groupdict().items() if name != "fraction"
-    }
-    fraction = match["fraction"] or ""
-    millis = ((part["hours"] * 60 + part["minutes"]) * 60 + part["seconds"]) * 1000 + int(
-        fraction[:3].ljust(3, "0")
-    )
-    if fraction[3:].strip("0"):
+    parts = match.groupdict(default="0")
+    months = int(parts["years"]) * 12 + int(parts["months"])
+    days = int(parts["weeks"]) * 7 + int(parts["days"])
+    seconds = _seconds(int(parts["hours"]), int(parts["minutes"]), int(parts["seconds"]))
+    millis_of_fraction, finer = _fraction(match, 3)
+    if finer:
         return None
-    return part["years"] * 12 + part["months"], part["weeks"] * 7 + part["days"], millis
+    return months, days, seconds * 1000 + millis_of_fraction
 
 
 def format_date(days: int) -> str:
@@ -120,42 +135,69 @@ def format_time(count: int, unit: str) -> str:
     """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed, also
     outside a day."""
     seconds, nanos = divmod(abs(count) * UNIT_NANOS[unit], NANOS_PER_SECOND)
-    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    sign = "-" if count < 0 else ""
-    return f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
+    text = f"{hours:02d}:{minutes:02d}:{seconds:02d}"
+    if count < 0:
+        text = f"-{text}"
+    if nanos:
+        text += f".{nanos:09d}".rstrip("0")
+    return text
 
 
 def format_timestamp(count: int, unit: str, *, utc: bool) -> str:
     days, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_DAY)
-    return f"{format_date(days)}T{format_time(nanos, 'NANOS')}{'Z' if utc else ''}"
+    text = f"{format_date(days)}T{format_time(nanos, 'NANOS')}"
+    return f"{text}Z" if utc else text
 
 
 def format_duration(months: int, days: int, millis: int) -> str:
-    return f"P{months}M{days}DT{millis // 1000}.{millis % 1000:03d}S"
+    seconds, millis = divmod(millis, 1000)
+    return f"P{months}M{days}DT{seconds}.{millis:03d}S"
 
 
 def _time_of_day(match: re.Match[str]) -> tuple[int, bool]:
-    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
-    fraction = match["fraction"] or ""
-    nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(
-        fraction[:9].ljust(9, "0")
-    )
-    finer = bool(fraction[9:].strip("0"))
+    """Return the nanoseconds since midnight, and whether digits below a nanosecond remain."""
+    hour = int(match["hour"])
+    minute = int(match["minute"])
+    second = int(match["second"] or 0)
     if minute > 59 or second > 59:
         raise ValueError("not a time of day")
-    return nanos, finer
+    nanos_of_fraction, finer = _fraction(match, 9)
+    return _seconds(hour, minute, second) * NANOS_PER_SECOND + nanos_of_fraction, finer
+
+
+def _fraction(match: re.Match[str], num_digits: int) -> tuple[int, bool]:
+    """Return the first digits of the fraction of a second as a number, and whether others that are
+    not zero follow them."""
+    digits = match["fraction"] or ""
+    return int(digits[:num_digits].ljust(num_digits, "0")), bool(digits[num_digits:].strip("0"))
+
+
+def _seconds(hours: int, minutes: int, seconds: int) -> int:
+    return (hours * 60 + minutes) * 60 + seconds
 
 
 def _zone_seconds(zone: str | None) -> int:
     if not zone or zone in "Zz":
         return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
-    hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:])
+    hours = int(digits[:2])
+    minutes = int(digits[2:4])
+    seconds = int(digits[4:])
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError("not a zone")
-    return ((hours * 60 + minutes) * 60 + seconds) * (-1 if zone[0] == "-" else 1)
+    offset = _seconds(hours, minutes, seconds)
+    return -offset if zone.startswith("-") else offset
+
+
+def _instant_in_zone(local: int, finer: bool, zone: str) -> Instant:
+    """Return the instant of a local time, in nanoseconds, in a zone of the tz database. Raises as
+    `_offsets`."""
+    first, second = _offsets(zone, local)
+    if first == second:
+        return Instant(local - first, finer, zoned=True)
+    return Instant(local - first, finer, zoned=True, repeated=local - second)
 
 
 def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
@@ -167,19 +209,20 @@ def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
     from datetime import datetime, timedelta
     from zoneinfo import ZoneInfo
 
+    microsecond = timedelta(microseconds=1)
     try:
-        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + timedelta(
-            microseconds=local_nanos // 1000
-        )
+        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + local_nanos // 1000 * microsecond
     except (KeyError, OSError):
         raise ValueError("not a zone") from None
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
-    return first // timedelta(microseconds=1) * 1000, second // timedelta(microseconds=1) * 1000
+    return first // microsecond * 1000, second // microsecond * 1000
 
 
 def _days(match: re.Match[str]) -> int:
     year = int(match["year"])
-    days = days_of(Date(1 - year if match["bc"] else year, int(match["month"]), int(match["day"])))
+    if match["bc"]:
+        year = 1 - year
+    days = days_of(Date(year, int(match["month"]), int(match["day"])))
     if days is None:
         raise ValueError("not a day of the calendar")
     return days

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_MOST_BITS, _MOST_HEADER_BYTES = 32, 5
+_MOST_BITS = 32
+_MOST_HEADER_BYTES = 5
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
@@ -31,11 +32,13 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
     """
     if not highest:
         return count
-    runs = _runs(levels, highest.bit_length(), count)
-    return sum(
-        length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, length)
-        for length, run in runs
-    )
+    num_highest = 0
+    for length, run in _runs(levels, highest.bit_length(), count):
+        if not isinstance(run, int):
+            num_highest += _count_packed(run, highest, length)
+        elif run == highest:
+            num_highest += length
+    return num_highest
 
 
 def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
@@ -45,18 +48,23 @@ def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
 
     if width > _MOST_BITS:
         raise ValueError(f"a number has at most {_MOST_BITS} bits, not {width}")
-    runs = _runs(data, width, count) if width else [(count, 0)]
-    parts = [
-        np.full(length, run, np.uint32) if isinstance(run, int) else _unpack(run, width, length)
-        for length, run in runs
-    ]
+    if not width:
+        return np.zeros(count, np.uint32)
+    parts = []
+    for length, run in _runs(data, width, count):
+        if isinstance(run, int):
+            parts.append(np.full(length, run, np.uint32))
+        else:
+            parts.append(_unpack(run, width, length))
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
 
 
 def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int | bytes]]:
     """Yield the length of each run, and the number that it repeats or its packed bytes. Packed runs
     in a row are yielded as one."""
-    remaining, position, num_packed = count, 0, 0
+    remaining = count
+    position = 0
+    num_packed = 0
     packed: list[memoryview] = []
     while remaining > 0:
         try:
@@ -77,7 +85,8 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
                 raise ValueError("the levels end early, or a run is empty")
             if packed:
                 yield num_packed, b"".join(packed)
-                packed, num_packed = [], 0
+                packed = []
+                num_packed = 0
             length = min(remaining, header >> 1)
             yield length, int.from_bytes(data[position : position + size], "little")
         position += size
@@ -88,8 +97,10 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
 
 def _count_packed(packed: bytes, highest: int, count: int) -> int:
     if highest == 1:
-        return (int.from_bytes(packed, "little") & (1 << count) - 1).bit_count()
-    return int((_unpack(packed, highest.bit_length(), count) == highest).sum())
+        first_bits = int.from_bytes(packed, "little") & (1 << count) - 1
+        return first_bits.bit_count()
+    levels = _unpack(packed, highest.bit_length(), count)
+    return int((levels == highest).sum())
 
 
 def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
@@ -102,11 +113,11 @@ def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
     size = min(len(packed), num_groups * width)
     plain[:size] = np.frombuffer(packed, np.uint8, size)
     numbers = np.empty((num_groups, 8), np.uint32)
+    mask = (1 << width) - 1
     for at in range(8):
         # Number `at` of each group begins in the same byte of its group, and the eight bytes from
         # there have all of its bits.
         start, shift = divmod(at * width, 8)
-        numbers[:, at] = (
-            np.ndarray(num_groups, "<u8", plain, start, (width,)) >> shift & (1 << width) - 1
-        )
+        words = np.ndarray(num_groups, "<u8", plain, start, (width,))
+        numbers[:, at] = words >> shift & mask
     return numbers.ravel()[:count]

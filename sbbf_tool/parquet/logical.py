@@ -9,8 +9,7 @@ looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from math import log10
 from typing import NamedTuple
 
@@ -32,11 +31,13 @@ class Logical(NamedTuple):
 
     def __str__(self) -> str:
         if self.kind == "INT":
-            return f"INT({self.bits},{'signed' if self.signed else 'unsigned'})"
+            sign = "signed" if self.signed else "unsigned"
+            return f"INT({self.bits},{sign})"
         if self.kind == "DECIMAL":
             return f"DECIMAL({self.precision},{self.scale})"
         if self.unit:
-            return f"{self.kind}({self.unit},{'UTC' if self.utc else 'local'})"
+            zone = "UTC" if self.utc else "local"
+            return f"{self.kind}({self.unit},{zone})"
         return self.kind
 
 
@@ -89,13 +90,14 @@ SHIFTED = (
     "the file is of Drill before 1.9, which stored dates 4,881,176 days too late: Drill shows the "
     "dates that were meant, other readers those that are stored"
 )
-_DRILL_VERSION, _DRILL_WRITER = "drill.version", "drill-writer.version"
+_DRILL_VERSION = "drill.version"
+_DRILL_WRITER = "drill-writer.version"
 _MIGRATED_DRILL = r"parquet-mr version 1\.8\.1-\S*drill"
 _FIRST_CORRECT_WRITER = 2
-_SPARK_SCHEMA, _SPARK_VERSION = (
-    "org.apache.spark.sql.parquet.row.metadata",
-    "org.apache.spark.version",
-)
+_SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
+_SPARK_VERSION = "org.apache.spark.version"
+_LEGACY_DATES = "org.apache.spark.legacyDateTime"
+_LEGACY_INT96 = "org.apache.spark.legacyINT96"
 _CHAR = r"(?i)(?<![A-Za-z_])char\((\d+)\)"
 _MAX_DEPTH = 100
 
@@ -111,28 +113,38 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
     https://github.com/apache/drill/blob/master/exec/java-exec/src/main/java/org/apache/drill/exec/store/parquet/ParquetReaderUtility.java
     (`detectCorruptDates`).
     """
-    keys: dict[str, str] = {
-        entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()
-    }
-    version = keys.get(_SPARK_VERSION, "" if _SPARK_SCHEMA in keys else None)
+    entries = metadata.key_value_metadata or ()
+    keys: dict[str, str] = {entry.key: entry.value or "" for entry in entries}
+    created_by = str(metadata.created_by)
+    version = keys.get(_SPARK_VERSION)
+    if version is None and _SPARK_SCHEMA in keys:
+        version = ""
+    is_spark = version is not None and created_by.startswith("parquet-mr ")
     is_hive = keys.get("writer.date.proleptic") == "false"
-    is_spark = version is not None and str(metadata.created_by).startswith("parquet-mr ")
-    days, int96 = (
-        is_hive or key in keys or (version is not None and version < first)
-        for key, first in (
-            ("org.apache.spark.legacyDateTime", "3.0.0"),
-            ("org.apache.spark.legacyINT96", "3.1.0"),
-        )
-    )
-    schema = keys.get(_SPARK_SCHEMA, "")
-    texts = {}
-    if schema and (_COLLATIONS in schema or re.search(_CHAR, schema)):
-        import json
 
-        with suppress(ValueError, RecursionError):
-            texts = readings_of_texts(json.loads(schema))
-    dates = Reading(is_hybrid=days, is_shifted=_shifts_dates(keys, str(metadata.created_by)))
-    return dates, Reading(is_hybrid=int96, has_nanos=not is_spark), texts
+    def is_hybrid(legacy_key: str, first_version: str) -> bool:
+        is_older_spark = version is not None and version < first_version
+        return is_hive or legacy_key in keys or is_older_spark
+
+    dates = Reading(
+        is_hybrid=is_hybrid(_LEGACY_DATES, "3.0.0"), is_shifted=_shifts_dates(keys, created_by)
+    )
+    int96 = Reading(is_hybrid=is_hybrid(_LEGACY_INT96, "3.1.0"), has_nanos=not is_spark)
+    return dates, int96, _readings_in(keys.get(_SPARK_SCHEMA, ""))
+
+
+def _readings_in(spark_schema: str) -> dict[tuple[str, ...], Reading]:
+    """Return the readings of text columns in a schema of Spark as JSON, which may be damaged."""
+    if not spark_schema:
+        return {}
+    if _COLLATIONS not in spark_schema and not re.search(_CHAR, spark_schema):
+        return {}
+    import json
+
+    try:
+        return readings_of_texts(json.loads(spark_schema))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _shifts_dates(keys: Mapping[str, str], created_by: str) -> bool:
@@ -146,62 +158,78 @@ def _shifts_dates(keys: Mapping[str, str], created_by: str) -> bool:
     return not (writer.isdecimal() and int(writer) >= _FIRST_CORRECT_WRITER)
 
 
-_COLLATIONS, _CHAR_TYPE = "__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATIONS = "__COLLATIONS"
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+class _Place(NamedTuple):
+    """Where a type stands in a schema of Spark, and what the field around it states about it."""
+
+    path: tuple[str, ...] = ()
+    """Path of the column, without scaffolding."""
+    collations: Mapping[str, object] = {}
+    """Collations by the places in the field."""
+    place: str = ""
+    """Place in the field, such as `names.element`."""
+    declared: str = ""
+    """The type with CHAR or VARCHAR, as the table was made with it; empty if not stated."""
+
+    def below(self, step: str) -> _Place:
+        """Return the place of the elements, keys or values of a list or map."""
+        return self._replace(place=f"{self.place}.{step}")
+
+    def field(self, name: str, metadata: object) -> _Place:
+        """Return the place of a field of a struct."""
+        details = _as_dict(metadata)
+        declared = str(details.get(_CHAR_TYPE, self.declared))
+        return _Place((*self.path, name), _as_dict(details.get(_COLLATIONS)), name, declared)
+
+
+def _as_dict(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
     """Return the text columns that engines do not compare byte by byte, by path without
     scaffolding, in a schema of Spark."""
-    readings: dict[tuple[str, ...], Reading] = {}
+    return dict(_iterate_readings(schema, _Place(), depth=0))
 
-    def walk(
-        kind: object,
-        path: tuple[str, ...],
-        stated: Mapping[str, object],
-        place: str,
-        declared: str,
-        depth: int,
-    ) -> None:
-        if isinstance(kind, str):
-            collation, char = stated.get(place), re.fullmatch(_CHAR, declared or kind)
-            if collation is not None:
-                readings[path] = Reading(f"engines compare its text by the collation {collation}")
-            elif char is not None:
-                readings[path] = Reading(char_length=int(char[1]))
-            elif kind == "string" and re.search(_CHAR, declared):
-                readings[path] = Reading(
-                    f"it is part of a column of type {declared}, whose text may be filled up "
-                    "with blanks"
-                )
-        elif isinstance(kind, dict) and depth < _MAX_DEPTH:
-            fields = kind.get("fields")
-            for field in fields if isinstance(fields, list) else ():
-                if isinstance(field, dict) and isinstance(name := field.get("name"), str):
-                    details = field.get("metadata")
-                    details = details if isinstance(details, dict) else {}
-                    collations = details.get(_COLLATIONS)
-                    collations = collations if isinstance(collations, dict) else {}
-                    walk(
-                        field.get("type"),
-                        (*path, name),
-                        collations,
-                        name,
-                        str(details.get(_CHAR_TYPE, declared)),
-                        depth + 1,
-                    )
-            walk(kind.get("elementType"), path, stated, f"{place}.element", declared, depth + 1)
-            for part in ("key", "value"):
-                walk(
-                    kind.get(f"{part}Type"),
-                    (*path, part),
-                    stated,
-                    f"{place}.{part}",
-                    declared,
-                    depth + 1,
-                )
 
-    walk(schema, (), {}, "", "", 0)
-    return readings
+def _iterate_readings(
+    kind: object, at: _Place, depth: int
+) -> Iterator[tuple[tuple[str, ...], Reading]]:
+    """Yield the path and reading of the text columns in a type of Spark: a name or an object."""
+    if isinstance(kind, str):
+        reading = _reading_of(kind, at)
+        if reading is not None:
+            yield at.path, reading
+    if not isinstance(kind, dict) or depth >= _MAX_DEPTH:
+        return
+    fields = kind.get("fields")
+    for field in fields if isinstance(fields, list) else ():
+        name = _as_dict(field).get("name")
+        if isinstance(name, str):
+            place = at.field(name, field.get("metadata"))
+            yield from _iterate_readings(field.get("type"), place, depth + 1)
+    yield from _iterate_readings(kind.get("elementType"), at.below("element"), depth + 1)
+    for part in ("key", "value"):
+        place = at.below(part)._replace(path=(*at.path, part))
+        yield from _iterate_readings(kind.get(f"{part}Type"), place, depth + 1)
+
+
+def _reading_of(kind: str, at: _Place) -> Reading | None:
+    """Return the reading of a column of a simple type; None if its bytes are compared."""
+    collation = at.collations.get(at.place)
+    if collation is not None:
+        return Reading(f"engines compare its text by the collation {collation}")
+    char = re.fullmatch(_CHAR, at.declared or kind)
+    if char is not None:
+        return Reading(char_length=int(char[1]))
+    if kind == "string" and re.search(_CHAR, at.declared):
+        return Reading(
+            f"it is part of a column of type {at.declared}, whose text may be filled up with blanks"
+        )
+    return None
 
 
 MAX_DIGITS = 1000
@@ -221,23 +249,22 @@ _PLAIN_KINDS = (
     "GEOMETRY",
     "GEOGRAPHY",
 )
-_CONVERTED = {
-    ConvertedType.UTF8: Logical("STRING"),
-    **{
-        getattr(ConvertedType, kind): Logical(kind)
-        for kind in ("ENUM", "DATE", "JSON", "BSON", "INTERVAL")
-    },
-    **{
-        getattr(ConvertedType, f"{kind}_{unit}"): Logical(kind, unit=unit)
-        for kind in ("TIME", "TIMESTAMP")
-        for unit in _UNITS[:2]
-    },
-    **{
-        getattr(ConvertedType, f"{name}_{bits}"): Logical("INT", bits, name == "INT")
-        for name in ("INT", "UINT")
-        for bits in (8, 16, 32, 64)
-    },
-}
+
+
+def _converted_types() -> dict[int, Logical]:
+    converted = {ConvertedType.UTF8: Logical("STRING")}
+    for kind in ("ENUM", "DATE", "JSON", "BSON", "INTERVAL"):
+        converted[getattr(ConvertedType, kind)] = Logical(kind)
+    for unit in ("MILLIS", "MICROS"):
+        for kind in ("TIME", "TIMESTAMP"):
+            converted[getattr(ConvertedType, f"{kind}_{unit}")] = Logical(kind, unit=unit)
+    for bits in (8, 16, 32, 64):
+        converted[getattr(ConvertedType, f"INT_{bits}")] = Logical("INT", bits)
+        converted[getattr(ConvertedType, f"UINT_{bits}")] = Logical("INT", bits, signed=False)
+    return converted
+
+
+_CONVERTED = _converted_types()
 
 
 def logical_of(element: SchemaElement) -> Logical | None:
@@ -258,11 +285,9 @@ def contradiction_of(element: SchemaElement) -> str | None:
     physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
     """
     union = element.logicalType
-    if (
-        union is None
-        or element.converted_type != ConvertedType.DECIMAL
-        or any(member is not None for member in vars(union).values())
-    ):
+    if union is None or element.converted_type != ConvertedType.DECIMAL:
+        return None
+    if any(member is not None for member in vars(union).values()):
         return None
     return (
         "its logical type is not known here, and its converted type is DECIMAL: readers "
@@ -289,15 +314,19 @@ def doubt_of(physical: str, type_length: int | None, logical: Logical | None) ->
 
 
 def _decimal_problem(physical: str, type_length: int, logical: Logical) -> str | None:
-    precision, scale = logical.precision, logical.scale
+    precision = logical.precision
     if precision < 1:
         return "its precision must be 1 or more"
-    if not 0 <= scale <= precision:
+    if not 0 <= logical.scale <= precision:
         return "its scale must be from 0 to its precision"
     num_bytes = _BYTES.get(physical, type_length)
-    if num_bytes and precision > (most := int((8 * num_bytes - 1) * log10(2))):
-        return f"{num_bytes:,} bytes hold at most {most:,} digits"
-    return f"sbbf reads at most {MAX_DIGITS:,} digits" if precision > MAX_DIGITS else None
+    if num_bytes:
+        most_digits = int((8 * num_bytes - 1) * log10(2))
+        if precision > most_digits:
+            return f"{num_bytes:,} bytes hold at most {most_digits:,} digits"
+    if precision > MAX_DIGITS:
+        return f"sbbf reads at most {MAX_DIGITS:,} digits"
+    return None
 
 
 def _from_union(union: LogicalType) -> Logical | None:
@@ -309,10 +338,13 @@ def _from_union(union: LogicalType) -> Logical | None:
         return Logical("INT", bits=union.INTEGER.bitWidth or 0, signed=bool(union.INTEGER.isSigned))
     for kind, member in (("TIME", union.TIME), ("TIMESTAMP", union.TIMESTAMP)):
         if member is not None:
-            unit = next(
-                (name for name in _UNITS if getattr(member.unit, name, None) is not None), ""
-            )
+            unit = _stated_member(member.unit, _UNITS) or ""
             return Logical(kind, unit=unit, utc=bool(member.isAdjustedToUTC))
-    return next(
-        (Logical(kind) for kind in _PLAIN_KINDS if getattr(union, kind, None) is not None), None
-    )
+    plain_kind = _stated_member(union, _PLAIN_KINDS)
+    return None if plain_kind is None else Logical(plain_kind)
+
+
+def _stated_member(union: object, names: Sequence[str]) -> str | None:
+    """Return the first of these names whose member of a Thrift union is stated; None if none is."""
+    stated_names = (name for name in names if getattr(union, name, None) is not None)
+    return next(stated_names, None)
