@@ -7,7 +7,8 @@ now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import count
 
@@ -64,13 +65,12 @@ class ColumnNames(Frozen):
     def path_of(self, name: str) -> Path | None:
         """Return the path of the column of the table that a name means; None for names with the
         scaffolding of lists and maps."""
-        try:
+        with suppress(UsageError):
             path = unquote(name)
-        except UsageError:
-            path = (name,)
-        return next(
-            (candidate for candidate in (path, (name,)) if candidate in self.table_paths), None
-        )
+            if path in self.table_paths:
+                return path
+        path = (name,)
+        return path if path in self.table_paths else None
 
     def why_not_null(
         self, path: Path, schema: Sequence[SchemaElement], columns: Sequence[Column]
@@ -83,13 +83,10 @@ class ColumnNames(Frozen):
             return (
                 "the columns of the file have no field ids, and the table has no mapping of names"
             )
-        folded = [part.casefold() for part in path]
-        if any(
-            [part.casefold() for part in column.short_path] == folded
-            for column in columns
-            if path in self.unmapped
-        ):
-            return "a column of the file has this name in other upper and lower case"
+        if path in self.unmapped:
+            folded = _fold_case(path)
+            if any(_fold_case(column.short_path) == folded for column in columns):
+                return "a column of the file has this name in other upper and lower case"
         return None
 
     def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
@@ -104,7 +101,9 @@ class ColumnNames(Frozen):
         if self.readings:
             paths = [column.short_path for column in columns]
             columns = with_readings_of_texts(columns, self.readings, paths)
-        return tuple(map(self._with_wider_type, columns)) if self.types else columns
+        if not self.types:
+            return columns
+        return tuple(map(self._with_wider_type, columns))
 
     def _with_wider_type(self, column: Column) -> Column:
         from sbbf_tool.parquet.table_types import wider_column
@@ -119,40 +118,61 @@ class ColumnNames(Frozen):
             return leaf_columns(schema)
         leaves = leaves_of(schema)
         has_ids = bool(self.by_id) and _has_ids(schema)
-        paths = [
-            self.by_id.get(leaf.element.field_id) if has_ids else self.by_path.get(leaf.short_path)
-            for leaf in leaves
-        ]
         in_use = set(self._prefixes)
         columns = []
-        for index, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
-            short = self._name_dropped(leaf.short_path, in_use) if path is None else path
-            columns.append(leaf.column(index, _full_path(leaf, short), short))
+        for index, leaf in enumerate(leaves):
+            if has_ids:
+                path = self.by_id.get(leaf.element.field_id)
+            else:
+                path = self.by_path.get(leaf.short_path)
+            if path is None:
+                path = self._name_dropped(leaf.short_path, in_use)
+                in_use.add(path)
+            columns.append(leaf.column(index, _full_path(leaf, path), path))
         return tuple(columns)
 
     @cached_property
     def _prefixes(self) -> frozenset[Path]:
         """Paths of the columns of the table and of their groups."""
-        return frozenset(path[:end] for path in self.paths for end in range(1, len(path) + 1))
+        prefixes = set(self.paths)
+        for path in self.paths:
+            prefixes.update(_groups_of(path))
+        return frozenset(prefixes)
 
-    def _name_dropped(self, path: Path, in_use: set[Path]) -> Path:
-        """Return a path for a leaf that the table does not have, and add it to the paths in use."""
-        for number in count():
-            suffix = ("", " (dropped)")[number] if number < 2 else f" (dropped {number})"
-            # A name below a leaf of the table differs in its first part: in the others, it would
-            # still be a name below that leaf.
-            is_below_leaf = any(path[:end] in self.paths for end in range(1, len(path)))
-            candidate = (
-                (f"{path[0]}{suffix}", *path[1:])
-                if is_below_leaf
-                else (*path[:-1], f"{path[-1]}{suffix}")
-            )
-            if candidate not in in_use and not any(
-                candidate[:end] in self.paths for end in range(1, len(candidate))
-            ):
-                in_use.add(candidate)
+    def _name_dropped(self, path: Path, in_use: Collection[Path]) -> Path:
+        """Return a path that is not in use for a leaf that the table does not have."""
+        # A name below a leaf of the table differs in its first part: in the others, it would still
+        # be a name below that leaf.
+        changed_part = 0 if self._is_below_leaf(path) else len(path) - 1
+        parts = list(path)
+        for suffix in _suffixes():
+            parts[changed_part] = f"{path[changed_part]}{suffix}"
+            candidate = tuple(parts)
+            if candidate not in in_use and not self._is_below_leaf(candidate):
                 return candidate
         raise AssertionError("the numbers do not end")
+
+    def _is_below_leaf(self, path: Path) -> bool:
+        """Return whether a column of the table would be a group around this path."""
+        return any(group in self.paths for group in _groups_of(path))
+
+
+def _groups_of(path: Path) -> Iterator[Path]:
+    """Yield the paths of the groups around a column, outermost first."""
+    for end in range(1, len(path)):
+        yield path[:end]
+
+
+def _suffixes() -> Iterator[str]:
+    """Yield the ends of the names that a dropped column may get, in the order of preference."""
+    yield ""
+    yield " (dropped)"
+    for number in count(2):
+        yield f" (dropped {number})"
+
+
+def _fold_case(path: Path) -> list[str]:
+    return [part.casefold() for part in path]
 
 
 def _has_ids(schema: Sequence[SchemaElement]) -> bool:
@@ -162,7 +182,8 @@ def _has_ids(schema: Sequence[SchemaElement]) -> bool:
 def _full_path(leaf: Leaf, short: Path) -> Path:
     """Return the path of a leaf in which the parts that are not scaffolding have the names of
     `short`."""
-    parts, names = list(leaf.path), list(short)
+    parts = list(leaf.path)
+    names = list(short)
     for at in leaf.name_positions:
         if not names:
             # The table counts this part as scaffolding.

@@ -8,7 +8,8 @@ wider integer, a finer unit) makes no difference; any other cast does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
@@ -48,11 +49,9 @@ def why_read_differently(
         return f"pyarrow finds no column {column.name!r} in the file"
     if column.physical == "INT96" and getattr(stored, "unit", None) != "ns":
         return f"the dataset reads INT96 as {stored}"
-    return (
-        None
-        if _keeps_values(stored, read)
-        else f"the dataset reads column {column.name!r} as {read}, and the file stores {stored}"
-    )
+    if _keeps_values(stored, read):
+        return None
+    return f"the dataset reads column {column.name!r} as {read}, and the file stores {stored}"
 
 
 def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> bool:
@@ -73,13 +72,13 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
         except (OSError, pa.ArrowException):
             continue  # pruning reports the unreadable file
     fields = {field.name: field for field in dataset.schema}
-    for field in (field for schema in schemas for field in schema):
+    for field in chain.from_iterable(schemas):
         if field.name not in fields or pa.types.is_null(fields[field.name].type):
             fields[field.name] = field
     if list(fields.values()) == list(dataset.schema):
         return dataset
     # Partition columns stay last.
-    stored = {name for schema in schemas for name in schema.names}
+    stored = set().union(*(schema.names for schema in schemas))
     ordered = sorted(fields.values(), key=lambda field: field.name not in stored)
     return dataset.replace_schema(pa.schema(ordered, dataset.schema.metadata))
 
@@ -108,22 +107,27 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
     cast implies equality before it."""
     import pyarrow as pa
 
-    stored, read = _without_layout(stored), _without_layout(read)
+    stored = _without_layout(stored)
+    read = _without_layout(read)
     if stored == read:
         return True
-    is_of = pa.types
-    if is_of.is_integer(stored) and is_of.is_integer(read):
-        return _range(stored)[0] >= _range(read)[0] and _range(stored)[1] <= _range(read)[1]
-    if is_of.is_floating(stored) and is_of.is_floating(read):
+
+    def are_both(is_of_kind: Callable[[pa.DataType], bool]) -> bool:
+        return is_of_kind(stored) and is_of_kind(read)
+
+    if are_both(pa.types.is_integer):
+        smallest, largest = _range(stored)
+        smallest_read, largest_read = _range(read)
+        return smallest_read <= smallest and largest <= largest_read
+    if are_both(pa.types.is_floating):
         return bool(stored.bit_width <= read.bit_width)
-    if is_of.is_decimal(stored) and is_of.is_decimal(read):
-        return bool(
-            stored.scale <= read.scale
-            and stored.precision - stored.scale <= read.precision - read.scale
-        )
-    if is_of.is_timestamp(stored) and is_of.is_timestamp(read):
+    if are_both(pa.types.is_decimal):
+        whole_digits = stored.precision - stored.scale
+        whole_digits_read = read.precision - read.scale
+        return bool(stored.scale <= read.scale and whole_digits <= whole_digits_read)
+    if are_both(pa.types.is_timestamp):
         return (stored.tz is None) == (read.tz is None) and _is_finer(stored, read)
-    return bool(is_of.is_time(stored) and is_of.is_time(read)) and _is_finer(stored, read)
+    return are_both(pa.types.is_time) and _is_finer(stored, read)
 
 
 def _without_layout(of: pa.DataType) -> pa.DataType:
@@ -136,18 +140,19 @@ def _without_layout(of: pa.DataType) -> pa.DataType:
         return _without_layout(of.value_type)
     if pa.types.is_large_string(of) or str(of) == "string_view":
         return pa.string()
-    return pa.binary() if pa.types.is_large_binary(of) or str(of) == "binary_view" else of
+    if pa.types.is_large_binary(of) or str(of) == "binary_view":
+        return pa.binary()
+    return of
 
 
 def _range(of: pa.DataType) -> tuple[int, int]:
     import pyarrow as pa
 
-    bits = of.bit_width
-    return (
-        (-(1 << bits - 1), (1 << bits - 1) - 1)
-        if pa.types.is_signed_integer(of)
-        else (0, (1 << bits) - 1)
-    )
+    """Return the smallest and the largest number of a type of integers."""
+    if pa.types.is_signed_integer(of):
+        limit = 1 << of.bit_width - 1
+        return -limit, limit - 1
+    return 0, (1 << of.bit_width) - 1
 
 
 def _is_finer(stored: pa.DataType, read: pa.DataType) -> bool:

@@ -38,7 +38,8 @@ from sbbf_tool.parquet.idl.ttypes import (
 )
 from sbbf_tool.parquet.structs import build_struct, parse_prefix
 
-_RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
+_RAW_12 = struct.Struct("<3I")
+_RAW_16 = struct.Struct("<4I")
 
 
 ParsedHeader: TypeAlias = tuple[int, int]
@@ -88,8 +89,7 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(
             "builds of parquet-mr's Bloom filter branch wrote bitsets whose size is a power of "
-            f"two from {BLOCK_BYTES} to "
-            f"{MAX_BYTES} bytes, not {num_bytes}"
+            f"two from {BLOCK_BYTES} to {MAX_BYTES} bytes, not {num_bytes}"
         )
     return layout.size, num_bytes
 
@@ -131,12 +131,9 @@ def _header(num_bytes: int) -> BloomFilterPageHeader:
 
 
 def _num_bytes(header: BloomFilterPageHeader) -> int:
-    if (
-        header.algorithm is None
-        or header.algorithm.BLOCK is None
-        or header.hash is None
-        or header.hash.XXHASH is None
-    ):
+    is_block = header.algorithm is not None and header.algorithm.BLOCK is not None
+    is_known_hash = header.hash is not None and header.hash.XXHASH is not None
+    if not is_block or not is_known_hash:
         raise UnreadableError("the header names an algorithm or hash that the drafts did not have")
     if header.compression is not None:
         raise UnreadableError("the header states a compression, which the drafts did not have")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_DECOMPRESS, _EXTRACT = "decompress it first", "extract it first"
+_DECOMPRESS = "decompress it first"
+_EXTRACT = "extract it first"
 _AS_PARQUET = "only Parquet files can have filters: write its data as Parquet"
 _OF_AN_ERROR = "look at its text, which may be the answer to a failed download"
 OTHER_KINDS: dict[bytes, tuple[str, str]] = {
@@ -55,12 +56,17 @@ def name_other_kind(start: bytes) -> tuple[str, str] | None:
         return "a document of HTML or XML", _OF_AN_ERROR
     if text[:1] in (b"{", b"["):
         return "a file of JSON", f"{_AS_PARQUET}; or {_OF_AN_ERROR}"
-    # Cut in the middle of a character, the last bytes may be invalid.
-    is_text = (
-        not re.search(rb"[\0-\x08\x0e-\x1f]", text)
-        and len(text.decode(errors="ignore").encode()) > len(text) - 4
-    )
-    first_line = text.split(b"\n")[0]
-    if is_text and text and re.search(rb"[,;\t|]", first_line) and b"\n" in text:
+    if not text or not _is_text(text):
+        return None
+    first_line, *others = text.split(b"\n", 1)
+    if others and re.search(rb"[,;\t|]", first_line):
         return "a file of text, such as CSV", _AS_PARQUET
-    return ("a file of text", _OF_AN_ERROR) if is_text and text else None
+    return "a file of text", _OF_AN_ERROR
+
+
+def _is_text(start: bytes) -> bool:
+    if re.search(rb"[\0-\x08\x0e-\x1f]", start):
+        return False
+    # Cut in the middle of a character, the last bytes may be invalid.
+    valid = start.decode(errors="ignore").encode()
+    return len(valid) > len(start) - 4

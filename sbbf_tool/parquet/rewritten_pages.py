@@ -51,7 +51,7 @@ class NewPages(ABC):
         self.meta = copy.copy(meta)
         """The metadata of the new pages."""
         self.meta.dictionary_page_offset = len(MAGIC) if has_dictionary else None
-        self.meta.data_page_offset = [*self._starts, self._end][has_dictionary]
+        self.meta.data_page_offset = [*self._starts, self._end][int(has_dictionary)]
         self.meta.index_page_offset = None
         self.meta.total_compressed_size = self._end - len(MAGIC)
 
@@ -70,7 +70,10 @@ class NewPages(ABC):
     def read(self, offset: int, length: int) -> bytes:
         """Read `length` bytes; fewer at the end. Raises the errors of the pages."""
         parts = []
-        while length > 0 and (part := self.read_part(offset, length)):
+        while length > 0:
+            part = self.read_part(offset, length)
+            if not part:
+                break
             parts.append(part)
             offset += len(part)
             length -= len(part)
@@ -93,13 +96,9 @@ class RewrittenPages(NewPages):
         self._chunk = PlainChunk(pages.read, column, pages.meta)
         self._pages = list(self._follow())
         self._last: tuple[int, bytes] | None = None
-        sizes = (
-            len(_build_header(page, self._size(page), None)) + self._size(page)
-            for page in self._pages
-        )
-        super().__init__(
-            pages.meta, sizes, has_dictionary=bool(self._pages) and self._pages[0].is_dictionary
-        )
+        has_dictionary = bool(self._pages) and self._pages[0].is_dictionary
+        sizes = map(self._size_with_header, self._pages)
+        super().__init__(pages.meta, sizes, has_dictionary=has_dictionary)
         self.meta.codec = CompressionCodec.UNCOMPRESSED
 
     def _follow(self) -> Iterator[StoredPage]:
@@ -107,7 +106,8 @@ class RewrittenPages(NewPages):
         position, end = page_range(meta)
         if self._source.limit is not None:
             end = self._source.limit()
-        remaining_values, is_first = count_of(meta.num_values), True
+        remaining_values = count_of(meta.num_values)
+        is_first = True
         for page in read_pages(self._source.read, meta, end):
             if page.end > end:
                 raise UnreadableError(
@@ -132,32 +132,38 @@ class RewrittenPages(NewPages):
             )
 
     def _size(self, page: StoredPage) -> int:
-        return (
-            page.stored if self._source.meta.codec == CompressionCodec.UNCOMPRESSED else page.size
-        )
+        if self._source.meta.codec == CompressionCodec.UNCOMPRESSED:
+            return page.stored
+        return page.size
+
+    def _size_with_header(self, page: StoredPage) -> int:
+        size = self._size(page)
+        return len(_build_header(page, size, None)) + size
 
     def content(self, at: int, start: int) -> bytes:
         """Return the header and the body of a page from byte `start` on; the last page is kept."""
         if self._last is None or self._last[0] != at:
-            page = self._pages[at]
-            place, size = f"page at byte {page.body:,}", self._size(page)
-            try:
-                body, has_values = self._chunk.decompress_page(
-                    self._source.read(page.body, page.stored), page, size, place
-                )
-            except (ValueError, NotPlainError) as error:
-                raise UnreadableError(
-                    f"the page cannot be decompressed: {error}", place=place
-                ) from error
-            if len(body) != size:
-                raise UnreadableError(
-                    "the page does not have the size that its header states", place=place
-                )
-            self._last = (
-                at,
-                _build_header(page, size, None if has_values else Encoding.PLAIN) + body,
+            self._last = (at, self._rewrite(self._pages[at]))
+        _, content = self._last
+        return content[start:]
+
+    def _rewrite(self, page: StoredPage) -> bytes:
+        """Build the header and the body of a page, not compressed."""
+        place = f"page at byte {page.body:,}"
+        size = self._size(page)
+        try:
+            stored = self._source.read(page.body, page.stored)
+            body, has_values = self._chunk.decompress_page(stored, page, size, place)
+        except (ValueError, NotPlainError) as error:
+            raise UnreadableError(
+                f"the page cannot be decompressed: {error}", place=place
+            ) from error
+        if len(body) != size:
+            raise UnreadableError(
+                "the page does not have the size that its header states", place=place
             )
-        return self._last[1][start:]
+        encoding = None if has_values else Encoding.PLAIN
+        return _build_header(page, size, encoding) + body
 
 
 def _build_header(page: StoredPage, size: int, encoding: int | None) -> bytes:

@@ -26,6 +26,7 @@ _BITS = {
     **dict.fromkeys(("integer", "int", "int32", "uint32"), 32),
     **dict.fromkeys(("long", "bigint", "int64", "uint64"), 64),
 }
+_DOUBLE = ("double", "float64")
 _DECIMAL = r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)"
 _DECIMAL_BYTES = 32
 """More than the digits of any table's decimals need."""
@@ -37,32 +38,47 @@ _EXACT_BITS = 32
 def wider_column(column: Column, type_name: str) -> Column | None:
     """Return the column of a file as one of its table's type, if that is wider than the file's;
     None if it is not, or is not known here."""
-    name, stored = type_name.strip().lower(), column.logical
     if column.doubt or column.physical == "BOOLEAN":
         return None
-    kind = stored.kind if stored is not None else ""
-    decimal = re.fullmatch(_DECIMAL, name)
-    is_integer = column.physical in ("INT32", "INT64") and kind in ("", "INT")
-    bits = 8 * (column.width or 0)
-    if is_integer and stored is not None:
-        bits = stored.bits
-    if name in _BITS and is_integer and _BITS[name] > bits:
-        logical = Logical("INT", _BITS[name], not name.startswith("u"))
-        return _as_type(column, "INT64", logical)
-    if name in ("double", "float64"):
-        is_narrower = is_integer and bits <= _EXACT_BITS
-        is_narrower = is_narrower or (column.physical == "FLOAT" and stored is None)
-        return _as_type(column, "DOUBLE", None) if is_narrower else None
-    if decimal is not None and (is_integer or kind == "DECIMAL"):
-        wide = Logical("DECIMAL", precision=int(decimal[1]), scale=int(decimal[2]))
-        return None if wide == stored else _as_type(column, "FIXED_LEN_BYTE_ARRAY", wide)
+    name = type_name.strip().lower()
+    kind = "" if column.logical is None else column.logical.kind
+    if column.physical in ("INT32", "INT64") and kind in ("", "INT"):
+        return _wider_integer(column, name)
+    if kind == "DECIMAL":
+        return _as_decimal(column, name)
     if kind == "DATE" and column.physical == "INT32" and re.fullmatch(_LOCAL_TIMES, name):
         return _as_type(column, "INT64", Logical("TIMESTAMP", unit="NANOS", utc=False))
+    if column.physical == "FLOAT" and column.logical is None and name in _DOUBLE:
+        return _as_type(column, "DOUBLE", None)
     return None
 
 
-def _as_type(column: Column, physical: str, logical: Logical | None) -> Column:
-    length = _DECIMAL_BYTES if physical == "FIXED_LEN_BYTE_ARRAY" else 0
+def _wider_integer(column: Column, name: str) -> Column | None:
+    """Return a column of integers as one of the type `name`; None as `wider_column`."""
+    bits = 8 * (column.width or 0)
+    if column.logical is not None:
+        bits = column.logical.bits
+    if _BITS.get(name, 0) > bits:
+        is_signed = not name.startswith("u")
+        return _as_type(column, "INT64", Logical("INT", _BITS[name], is_signed))
+    if name in _DOUBLE and bits <= _EXACT_BITS:
+        return _as_type(column, "DOUBLE", None)
+    return _as_decimal(column, name)
+
+
+def _as_decimal(column: Column, name: str) -> Column | None:
+    """Return a column of integers or decimals as one of the type `name`; None if that is no decimal
+    or the file's."""
+    match = re.fullmatch(_DECIMAL, name)
+    if match is None:
+        return None
+    decimal = Logical("DECIMAL", precision=int(match[1]), scale=int(match[2]))
+    if decimal == column.logical:
+        return None
+    return _as_type(column, "FIXED_LEN_BYTE_ARRAY", decimal, _DECIMAL_BYTES)
+
+
+def _as_type(column: Column, physical: str, logical: Logical | None, length: int = 0) -> Column:
     return replace(
         column, physical=physical, type_length=length, logical=logical, reading=AS_STORED
     )
@@ -96,7 +112,8 @@ def _stored_text(wide: Column, plain: bytes) -> str | None:
     from decimal import Decimal
 
     if wide.logical is not None and wide.logical.kind == "TIMESTAMP":
-        days, time_of_day = divmod(int.from_bytes(plain, "little", signed=True), NANOS_PER_DAY)
+        nanos = int.from_bytes(plain, "little", signed=True)
+        days, time_of_day = divmod(nanos, NANOS_PER_DAY)
         return None if time_of_day else format_date(days)
     if wide.physical == "DOUBLE":
         number = Decimal(*struct.unpack("<d", plain))
@@ -104,7 +121,9 @@ def _stored_text(wide: Column, plain: bytes) -> str | None:
         number = Decimal(literals.format_plain(wide, plain))
     if not number.is_finite():
         return None
-    return str(int(number)) if number == int(number) else f"{number:f}"
+    if number == int(number):
+        return str(int(number))
+    return f"{number:f}"
 
 
 def mark_rounded(column: Column, value: object, literal: Literal) -> Literal:
@@ -112,11 +131,12 @@ def mark_rounded(column: Column, value: object, literal: Literal) -> Literal:
     if column.physical != "FLOAT" or not literal.forms:
         return literal
     wide = wider_column(column, column.reading.table_type)
+    if wide is None:
+        return literal
     try:
-        exact = None if wide is None else literals.parse_object(wide, value).forms[0]
+        exact_form = literals.parse_object(wide, value).forms[0]
     except UsageError:
         return literal
-    (stored,) = struct.unpack("<f", literal.forms[0])
-    if exact is None or struct.unpack("<d", exact) == (stored,):
-        return literal
-    return literal._replace(rounded=literal.forms)
+    exact = struct.unpack("<d", exact_form)
+    stored = struct.unpack("<f", literal.forms[0])
+    return literal if exact == stored else literal._replace(rounded=literal.forms)
