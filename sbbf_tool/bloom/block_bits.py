@@ -26,10 +26,13 @@ def count_blocks_by_bits(bloom: BloomFilter) -> list[int]:
     ones = np.array([value.bit_count() for value in range(256)], np.uint8)
     data = np.frombuffer(bloom.bitset, np.uint8, bloom.num_blocks * BLOCK_BYTES)
     counts = np.zeros(BLOCK_BITS + 1, np.int64)
-    for start in range(0, len(data), _STEP * BLOCK_BYTES):
-        blocks = ones[data[start : start + _STEP * BLOCK_BYTES]].reshape(-1, BLOCK_BYTES)
-        counts += np.bincount(blocks.sum(axis=1, dtype=np.int64), minlength=BLOCK_BITS + 1)
-    return [int(number) for number in counts]
+    step_bytes = _STEP * BLOCK_BYTES
+    for start in range(0, len(data), step_bytes):
+        ones_of_bytes = ones[data[start : start + step_bytes]]
+        blocks = ones_of_bytes.reshape(-1, BLOCK_BYTES)
+        bits_set = blocks.sum(axis=1, dtype=np.int64)
+        counts += np.bincount(bits_set, minlength=len(counts))
+    return list(map(int, counts))
 
 
 def expect_blocks_by_bits(num_blocks: int, ndv: float) -> list[float]:
@@ -43,7 +46,8 @@ def expect_blocks_by_bits(num_blocks: int, ndv: float) -> list[float]:
     mean = ndv / num_blocks
     expected = [0.0] * (BLOCK_BITS + 1)
     chance = exp(-mean)
-    for k in range(int(mean + 10 * sqrt(mean)) + 12):
+    most_values = mean + 10 * sqrt(mean)
+    for k in range(int(most_values) + 12):
         if k:
             chance *= mean / k
         if chance > 1e-9:
@@ -56,16 +60,20 @@ def _add_blocks_of(k: int, blocks: float, expected: list[float]) -> None:
     keep = (31 / 32) ** k
     keep_two = (30 / 32) ** k
     center = _WORDS * _WORD_BITS * (1 - keep)
-    variance = _WORDS * (_WORD_BITS * 31 * keep_two + _WORD_BITS * keep - (_WORD_BITS * keep) ** 2)
+    unset_bits = _WORD_BITS * keep
+    unset_pairs = _WORD_BITS * 31 * keep_two
+    variance = _WORDS * (unset_pairs + unset_bits - unset_bits**2)
     deviation = sqrt(max(variance, 0.0))
     if deviation < 0.3:
         expected[round(center)] += blocks
         return
 
     def share_below(bits: int) -> float:
-        return 0.5 * (1 + erf((bits - 0.5 - center) / deviation / sqrt(2)))
+        distance = bits - 0.5 - center
+        return 0.5 * (1 + erf(distance / deviation / sqrt(2)))
 
     first = max(0, int(center - 6 * deviation))
     last = min(BLOCK_BITS, int(center + 6 * deviation) + 1)
     for bits in range(first, last + 1):
-        expected[bits] += blocks * (share_below(bits + 1) - share_below(bits))
+        share = share_below(bits + 1) - share_below(bits)
+        expected[bits] += blocks * share

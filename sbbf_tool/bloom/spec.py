@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import buffers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -61,6 +61,16 @@ def _round(accumulator: int, lane: int) -> int:
     return _rotate_left((accumulator + lane * _P2) & _U64, 31) * _P1 & _U64
 
 
+def _merge(h: int, lane: int) -> int:
+    return ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
+
+
+def _avalanche(h: int) -> int:
+    h = (h ^ h >> 33) * _P2 & _U64
+    h = (h ^ h >> 29) * _P3 & _U64
+    return h ^ h >> 32
+
+
 def xxh64(data: Buffer, seed: int = 0) -> int:
     """Hash `data` with XXH64 to an unsigned 64-bit integer. Parquet uses seed 0."""
     data = bytes(data)
@@ -76,27 +86,29 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
     if len(data) < 32:
         h = (seed + _P5) & _U64
     else:
-        lanes = [(seed + _P1 + _P2) & _U64, (seed + _P2) & _U64, seed & _U64, (seed - _P1) & _U64]
+        starts = (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)
+        lanes = [start & _U64 for start in starts]
         while len(data) - position >= 32:
             lanes = [_round(lane, read(8)) for lane in lanes]
         rotated = map(_rotate_left, lanes, (1, 7, 12, 18))
         h = sum(rotated) & _U64
         for lane in lanes:
-            h = ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
+            h = _merge(h, lane)
 
     # Step 4: the length. Step 5: the remainder, by eights, then one four, then ones.
     h = (h + len(data)) & _U64
     while len(data) - position >= 8:
-        h = (_rotate_left(h ^ _round(0, read(8)), 27) * _P1 + _P4) & _U64
+        lane = _round(0, read(8))
+        h = (_rotate_left(h ^ lane, 27) * _P1 + _P4) & _U64
     if len(data) - position >= 4:
-        h = (_rotate_left(h ^ read(4) * _P1 & _U64, 23) * _P2 + _P3) & _U64
+        four = read(4) * _P1 & _U64
+        h = (_rotate_left(h ^ four, 23) * _P2 + _P3) & _U64
     while position < len(data):
-        h = _rotate_left(h ^ read(1) * _P5 & _U64, 11) * _P1 & _U64
+        byte = read(1) * _P5 & _U64
+        h = _rotate_left(h ^ byte, 11) * _P1 & _U64
 
-    # Step 6: avalanche.
-    h = (h ^ h >> 33) * _P2 & _U64
-    h = (h ^ h >> 29) * _P3 & _U64
-    return h ^ h >> 32
+    # Step 6.
+    return _avalanche(h)
 
 
 def mask(x: int) -> list[int]:
@@ -124,14 +136,16 @@ def block_index(h: int, num_blocks: int) -> int:
 
 def read_block(bitset: Buffer, i: int) -> list[int]:
     """Read block `i` of `bitset` as eight words; on disk a word is four bytes, little-endian."""
-    raw = bytes(memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES])
+    start = i * BLOCK_BYTES
+    raw = bytes(memoryview(bitset)[start : start + BLOCK_BYTES])
     return [int.from_bytes(raw[at : at + 4], "little") for at in range(0, BLOCK_BYTES, 4)]
 
 
 def write_block(bitset: Buffer, i: int, block: Sequence[int]) -> None:
     """Write eight words to block `i` of a writable `bitset`."""
     raw = b"".join(word.to_bytes(4, "little") for word in block)
-    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = raw
+    start = i * BLOCK_BYTES
+    memoryview(bitset)[start : start + BLOCK_BYTES] = raw
 
 
 def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
@@ -145,7 +159,8 @@ def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
 def filter_check(bitset: Buffer, num_blocks: int, h: int) -> bool:
     """Return False when hash `h` was certainly never inserted into the first `num_blocks` blocks of
     `bitset`, else True."""
-    return block_check(read_block(bitset, block_index(h, num_blocks)), h & _U32)
+    block = read_block(bitset, block_index(h, num_blocks))
+    return block_check(block, h & _U32)
 
 
 # --- The kernel interface: interface.Kernel documents each function. ---
@@ -156,30 +171,28 @@ def describe() -> str:
 
 
 def hash_fixed(values: Buffer, width: int) -> memoryview:
-    view, count = buffers.rows(values, width)
-    return memoryview(array("Q", [xxh64(view[i * width : (i + 1) * width]) for i in range(count)]))
+    return _as_numbers(map(xxh64, _rows(values, width)))
 
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
     view, spans = _spans(data, offsets, offset_width)
-    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in spans]))
+    return _as_numbers(xxh64(view[start:end]) for start, end in spans)
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
     spans = buffers.prefixed_spans(view, count)
-    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in spans]))
+    return _as_numbers(xxh64(view[start:end]) for start, end in spans)
 
 
 def ends_length_prefixed(page: Buffer, count: int) -> memoryview:
     spans = buffers.prefixed_spans(buffers.flat(page), count)
-    return memoryview(array("Q", [end for _, end in spans]))
+    return _as_numbers(end for _, end in spans)
 
 
 def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
     key = buffers.key_of_order(order, width)
-    view, count = buffers.rows(values, width)
-    return _extremes((bytes(view[i * width : (i + 1) * width]) for i in range(count)), key)
+    return _extremes(map(bytes, _rows(values, width)), key)
 
 
 def extremes_variable(
@@ -193,6 +206,17 @@ def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | 
     view = buffers.flat(page)
     spans = buffers.prefixed_spans(view, count)
     return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
+
+
+def _as_numbers(numbers: Iterable[int]) -> memoryview:
+    return memoryview(array("Q", numbers))
+
+
+def _rows(values: Buffer, width: int) -> Iterator[memoryview]:
+    """Yield each of the values of `width` bytes. Raises at once if they are no such values."""
+    view, count = buffers.rows(values, width)
+    starts = range(0, count * width, width)
+    return (view[start : start + width] for start in starts)
 
 
 def _spans(
@@ -211,7 +235,9 @@ def _extremes(
     extremes: tuple[bytes, bytes] | None = None
     for value in values:
         smallest, largest = extremes or (value, value)
-        extremes = min(smallest, value, key=key), max(largest, value, key=key)
+        smallest = min(smallest, value, key=key)
+        largest = max(largest, value, key=key)
+        extremes = (smallest, largest)
     return extremes
 
 
@@ -236,11 +262,17 @@ def fold(bitset: Buffer, num_blocks: int) -> bytearray:
     for i in range(num_blocks // 2):
         even = read_block(view, 2 * i)
         odd = read_block(view, 2 * i + 1)
-        write_block(folded, i, [a | b for a, b in zip(even, odd, strict=True)])
+        union = [a | b for a, b in zip(even, odd, strict=True)]
+        write_block(folded, i, union)
     return folded
 
 
 def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
     view = buffers.blocks(bitset, num_blocks)
-    counts = [[word.bit_count() for word in read_block(view, i)] for i in range(num_blocks)]
-    return sum(map(sum, counts)), sum(map(prod, counts))
+    bits_set = 0
+    products = 0
+    for i in range(num_blocks):
+        counts = [word.bit_count() for word in read_block(view, i)]
+        bits_set += sum(counts)
+        products += prod(counts)
+    return bits_set, products

@@ -131,6 +131,7 @@ class DecryptedPages(NewPages):
                 "the header was encrypted as that of another kind of page", place=place
             )
         size = stored - self._cipher.page_overhead
+        page_ordinal = None if module is Module.DICTIONARY_PAGE else ordinal
         # The bytes after the struct are padding, which could not be distinguished from the page.
         return _DecryptedPage(
             header=_set_size(plain[:length], size),
@@ -138,7 +139,7 @@ class DecryptedPages(NewPages):
             stored_bytes=stored,
             size=size,
             module=module,
-            ordinal=None if module is Module.DICTIONARY_PAGE else ordinal,
+            ordinal=page_ordinal,
             level_bytes=_count_level_bytes(header),
         )
 

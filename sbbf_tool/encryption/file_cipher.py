@@ -163,7 +163,8 @@ class FileCipher:
                 if crypto is None:
                     continue
                 own = crypto.ENCRYPTION_WITH_COLUMN_KEY
-                key_id = (index, None if own is None else own.key_metadata)
+                key_metadata = None if own is None else own.key_metadata
+                key_id = (index, key_metadata)
                 if key_id not in keys:
                     keys[key_id] = self._key_of(crypto, column, keys_by_index)
                 key = keys[key_id]
@@ -172,16 +173,17 @@ class FileCipher:
                 elif own is None:
                     self.missing[number, index] = "the footer key"
                 else:
-                    name = describe_key(own.key_metadata)
-                    self.missing[number, index] = f"a key of its own{name}"
+                    description = describe_key(key_metadata)
+                    self.missing[number, index] = f"a key of its own{description}"
 
     def _key_of(
         self, crypto: ColumnCryptoMetaData, column: Column, keys_by_index: Mapping[int, Key]
     ) -> Key | None:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
-            has_footer_key = crypto.ENCRYPTION_WITH_FOOTER_KEY is not None
-            return self.footer_key if has_footer_key else None
+            if crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
+                return None
+            return self.footer_key
         try:
             return keys_by_index.get(column.index) or self._ring.find(own.key_metadata)
         except (UnreadableError, RefusedError) as error:
@@ -298,7 +300,9 @@ class FileCipher:
                 stored_filter = self.read_filter(read, end, chunk, place, explain=False)
             except UnreadableError:
                 continue
-            return stored_filter.end if stored_filter.end <= end else None
+            if stored_filter.end > end:
+                return None
+            return stored_filter.end
         return None
 
     def _where_from(self, chunk: ChunkKey, ciphertext: bytes) -> str | None:
@@ -331,14 +335,16 @@ def _read_header_module(read: Read, offset: int, end: int) -> bytes:
     """Read the module of a filter's header at byte `offset`, which must end by byte `end`. Raises
     AuthenticationError if the length there is not that of a header's module."""
     available = max(0, end - offset)
-    length = int.from_bytes(read(offset, min(LENGTH_BYTES, available)), "little")
-    has_valid_size = GCM_OVERHEAD - LENGTH_BYTES <= length <= _MOST_HEADER_BYTES
-    if not has_valid_size or offset + LENGTH_BYTES + length > end:
+    length_word = read(offset, min(LENGTH_BYTES, available))
+    length = int.from_bytes(length_word, "little")
+    module_bytes = LENGTH_BYTES + length
+    is_header = module_bytes >= GCM_OVERHEAD and length <= _MOST_HEADER_BYTES
+    if not is_header or module_bytes > available:
         raise AuthenticationError(
             f"there is no encrypted header at this offset: a module of {length:,} bytes is "
             "not valid"
         )
-    return read(offset, LENGTH_BYTES + length)
+    return read(offset, module_bytes)
 
 
 def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
@@ -400,12 +406,10 @@ def _parse_encrypted(
             "the footer ends inside its FileCryptoMetaData", place=f"byte {start:,}"
         ) from None
     crypto = parse_struct(FileCryptoMetaData, stored)
-    key = ring.footer_key(crypto.key_metadata) if ring is not None else None
+    key = None if ring is None else ring.footer_key(crypto.key_metadata)
     if ring is None or key is None:
-        raise LockedError(
-            f"the footer is encrypted{describe_key(crypto.key_metadata)}",
-            hint="give the footer's key",
-        )
+        description = describe_key(crypto.key_metadata)
+        raise LockedError(f"the footer is encrypted{description}", hint="give the footer's key")
     algorithm = algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix)
     cipher = FileCipher(ring, algorithm, key, stored[:length])
     try:

@@ -40,6 +40,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from sbbf_tool.encryption.modules import KEY_SIZES, Key, decrypt_gcm
@@ -50,7 +51,7 @@ from sbbf_tool.errors import (
     UnreadableError,
     UsageError,
 )
-from sbbf_tool.frozen import Frozen, field
+from sbbf_tool.frozen import Frozen, field, replace
 
 KeyService = Callable[[bytes], "bytes | None"]
 """A function that returns the key for key metadata; None if it has none, or denies it to this
@@ -106,11 +107,13 @@ class Keys(Frozen):
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
         """Parse the object above. Raises UsageError for other text; the message names the invalid
         part, but no key."""
+        problem = "the file of keys is not valid JSON"
         try:
             return _from_object(json.loads(text))
-        except ValueError as error:
-            line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-            raise UsageError(f"the file of keys is not valid JSON{line}", file=where) from None
+        except json.JSONDecodeError as error:
+            raise UsageError(f"{problem} (line {error.lineno})", file=where) from None
+        except ValueError:
+            raise UsageError(problem, file=where) from None
         except RecursionError:
             raise UsageError("the JSON is nested too deep", file=where) from None
         except UsageError as error:
@@ -166,11 +169,11 @@ def _check_answer(key: object) -> Key:
 def id_of(metadata: bytes) -> str:
     """Convert key metadata to a key id: its text if it is printable, otherwise hexadecimal digits
     after 0x."""
-    try:
+    with suppress(UnicodeDecodeError):
         text = metadata.decode()
-    except UnicodeDecodeError:
-        text = ""
-    return text if text.isprintable() and text else f"0x{metadata.hex()}"
+        if text and text.isprintable():
+            return text
+    return f"0x{metadata.hex()}"
 
 
 def describe_key(metadata: bytes | None) -> str:
@@ -181,8 +184,10 @@ def describe_key(metadata: bytes | None) -> str:
         material = parse_material(metadata, lambda reference: None)
     except UnreadableError:
         return ""
-    name = material.master_key_id if material is not None else id_of(metadata)
-    return f" (key id {name!r})" if len(name) <= _SHOWN_CHARACTERS else ""
+    name = id_of(metadata) if material is None else material.master_key_id
+    if len(name) > _SHOWN_CHARACTERS:
+        return ""
+    return f" (key id {name!r})"
 
 
 def _from_object(parts: Any) -> Keys:
@@ -218,7 +223,9 @@ def _named_keys(parts: Mapping[str, Any], part: str) -> dict[str, Key]:
 def _hide_key(name: str) -> str:
     """Return a name, hidden if it may be a key: a caller who swaps names and keys passes keys as
     names."""
-    return "a name that may be a key" if may_be_keys(name) else name
+    if may_be_keys(name):
+        return "a name that may be a key"
+    return name
 
 
 _DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
@@ -305,10 +312,10 @@ class KeyMaterial(Frozen):
     """The whole JSON text, for a key service."""
     master_key_id: str
     wrapped: str
-    wrapping_key_id: str | None
+    wrapping_key_id: str | None = None
     """Id of the wrapping key under double wrapping, in base64; None if the master key itself wraps
     the key."""
-    wrapped_wrapping_key: str | None
+    wrapped_wrapping_key: str | None = None
 
     def unwrap(self, by_master: Callable[[str, str], Key]) -> Key:
         """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service
@@ -358,13 +365,17 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
                 "the key material of the file is missing",
                 hint="it is stored beside the file, as _KEY_MATERIAL_FOR_<file name>.json",
             )
-    is_double = fields.get("doubleWrapping") is True
-    return KeyMaterial(
+    material = KeyMaterial(
         raw=metadata,
         master_key_id=_text(fields, "masterKeyID"),
         wrapped=_text(fields, "wrappedDEK"),
-        wrapping_key_id=_text(fields, "keyEncryptionKeyID") if is_double else None,
-        wrapped_wrapping_key=_text(fields, "wrappedKEK") if is_double else None,
+    )
+    if fields.get("doubleWrapping") is not True:
+        return material
+    return replace(
+        material,
+        wrapping_key_id=_text(fields, "keyEncryptionKeyID"),
+        wrapped_wrapping_key=_text(fields, "wrappedKEK"),
     )
 
 
@@ -378,7 +389,9 @@ def parse_material_file(content: bytes) -> dict[str, bytes]:
 
 
 def _local_wrap(wrapped: str) -> str:
-    fields = _object(wrapped.encode()) if wrapped.startswith("{") else None
+    if not wrapped.startswith("{"):
+        return wrapped
+    fields = _object(wrapped.encode())
     return wrapped if fields is None else _text(fields, "encryptedKey")
 
 

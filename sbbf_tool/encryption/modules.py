@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from enum import IntEnum
+from hmac import compare_digest
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -197,8 +198,6 @@ def _tag_of(key: Key, nonce: bytes, plain: bytes, aad: bytes) -> bytes:
 
 def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
     """Ensure that the signature is that of these bytes. Raises AuthenticationError."""
-    from hmac import compare_digest
-
     nonce = signature[:NONCE_BYTES]
     tag = signature[NONCE_BYTES:]
     if len(tag) != TAG_BYTES or not compare_digest(_tag_of(key, nonce, plain, aad), tag):

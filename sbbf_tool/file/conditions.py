@@ -91,12 +91,20 @@ def find_condition(
                 return ColumnCondition(values, NamedColumn(name, column.type_name), question)
             return _compare(reuse, column, name, values, compares(column))
     except NoColumnError as error:
-        from sbbf_tool.file.missing_column import find_missing
-
-        missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
+        missing = _find_missing(file, name, reuse, strict=strict)
         if missing is None:
             raise
         return ColumnCondition(values, missing.name_column(error), missing)
+
+
+def _find_missing(
+    file: ParquetFile, name: str, reuse: Reuse, *, strict: bool | None
+) -> MissingColumn | None:
+    """Return what is known of a column that the file lacks: see `missing_column`."""
+    # Most files have the columns that are queried.
+    from sbbf_tool.file.missing_column import find_missing
+
+    return find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
 
 
 def _compare(
@@ -127,7 +135,6 @@ def _is_accepted(accepts: Compared, value: object) -> bool:
 def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:
     """Yield the condition for each column of the file, and for each other one of its table or of
     its folder."""
-    from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
     reuse = file.run.reuse or Reuse()
@@ -143,7 +150,7 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
         paths = {(key,) for key in partition_values(file.name)}
     other_paths = paths - {column.short_path for column in columns}
     for name in sorted(map(quote, other_paths)):
-        missing = find_missing(file, path, name, strict=False, tables=reuse.tables)
+        missing = _find_missing(file, name, reuse, strict=False)
         assert missing is not None, "only a table without a schema has no answer"
         fitting = []
         for value in values:

@@ -66,26 +66,32 @@ class ValueParser:
     def parse(self, position: int, value: object, count: int = 0) -> Literal:
         """Parse a value; note it if the column cannot hold it. `count` is the number of values in a
         file of values."""
+        if self.column.reading.table_type:
+            return self._parse_widened(position, value, count)
         try:
             literal = literals.parse_object(self.column, value)
         except UsageError as error:
             return self._parse_other(position, value, count, error)
-        if self.column.reading.table_type:
-            # Most columns are in no table that has widened them.
-            from sbbf_tool.parquet import table_types
-
-            return table_types.mark_rounded(self.column, value, literal)
         if self._is_strict:
             return literal
         return literals.with_single_precision(self.column, literal)
 
-    def _parse_other(self, position: int, value: object, count: int, error: UsageError) -> Literal:
-        """Parse a value that is not written as the column writes its own."""
+    def _parse_widened(self, position: int, value: object, count: int) -> Literal:
+        """Parse a value of a column that its table has widened."""
+        # Most columns are in no such table.
         from sbbf_tool.parquet import table_types
 
-        widened = table_types.parse_widened(self.column, value, error.message)
-        if widened is not None:
-            return widened
+        try:
+            literal = literals.parse_object(self.column, value)
+        except UsageError as error:
+            widened = table_types.parse_widened(self.column, value, error.message)
+            if widened is not None:
+                return widened
+            return self._parse_other(position, value, count, error)
+        return table_types.mark_rounded(self.column, value, literal)
+
+    def _parse_other(self, position: int, value: object, count: int, error: UsageError) -> Literal:
+        """Parse a value that is not written as the column writes its own."""
         literal = literals.parse_unfit(self.column, value, error.message)
         if literal.verdict is None:
             return literal  # another form of a number that the column can hold

@@ -18,10 +18,11 @@ import numpy as np
 from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.file import misses
+from sbbf_tool.file import drafts, misses
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.cross_check import is_tested
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -54,15 +55,13 @@ def verify_filter(
     """
     column = file.footer.columns[stored.column]
     hasher: ValueHasher = hashing
-    reading = None
-    if stored.header.readings:
-        from sbbf_tool.file import drafts
-
-        reading = drafts.recognise_draft(file, stored)
-        if reading is not None:
-            stored = reading.stored
-            bloom = reading.bloom
-            hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
+    dialect: str | None = None
+    reading = drafts.recognise_draft(file, stored) if stored.header.readings else None
+    if reading is not None:
+        stored = reading.stored
+        bloom = reading.bloom
+        dialect = reading.dialect.name
+        hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
     tally = _Tally(column, bloom, hasher)
     problem: str | None = None
     wrong_statistics: tuple[str, ...] = ()
@@ -71,6 +70,16 @@ def verify_filter(
             wrong_statistics = tally.decode(file, stored.row_group)
         except UnreadableError as error:
             problem = error.message
+    verification = _report(stored, column, bloom, tally)
+    return replace(
+        verification, problem=problem, dialect=dialect, wrong_statistics=wrong_statistics
+    )
+
+
+def _report(
+    stored: StoredFilter, column: Column, bloom: BloomFilter, tally: _Tally
+) -> FilterVerification:
+    """Report what the stored values and the absent keys say of a filter."""
     sample = list(tally.sample)
     cause = misses.explain(bloom, column, sample) if sample else None
     examples = [literals.format_short(column, plain) for plain in sample[:_EXAMPLES]]
@@ -78,7 +87,8 @@ def verify_filter(
     absent = tally.absent_keys()
     measured_fpp = None
     if len(absent):
-        measured_fpp = 1 - bloom.count_missing(absent.data) / len(absent)
+        num_excluded = bloom.count_missing(absent.data)
+        measured_fpp = 1 - num_excluded / len(absent)
     return FilterVerification(
         row_group=stored.row_group,
         column=column.name,
@@ -99,9 +109,6 @@ def verify_filter(
         estimated_fpp=bloom.fpp,
         measured_fpp=measured_fpp,
         absent_keys=len(absent),
-        problem=problem,
-        dialect=reading.dialect.name if reading else None,
-        wrong_statistics=wrong_statistics,
     )
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
+from sbbf_tool.file.partitions import doubtful_keys, parse_value, partition_values
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.file.texts import text_of
 from sbbf_tool.parquet.columns import quote, unquote
@@ -127,8 +128,6 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
 def statement_of(folder: str, name: str) -> MissingColumn | None:
     """Return what a folder states of a column, by its name in lower case. Cached, since the row
     groups of all files in it share it."""
-    from sbbf_tool.file.partitions import doubtful_keys, partition_values
-
     for key, value in partition_values(f"{folder}/").items():
         if key.casefold() != name:
             continue
@@ -225,8 +224,6 @@ def _are_close(first: Decimal, second: Decimal) -> bool:
 
 def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
     """Return whether a partition value of a table certainly equals a value."""
-    from sbbf_tool.file.partitions import parse_value
-
     text = _text_of(value)
     try:
         key = parse_value(text, type_name)
@@ -257,8 +254,6 @@ def _differ_in_zone(stored: str, text: str, type_name: str) -> bool:
 def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
     """Return whether a partition value of a table may equal a value; False is certain. Raises
     UsageError if the type has no such value."""
-    from sbbf_tool.file.partitions import parse_value
-
     text = _text_of(value)
     key = parse_value(text, type_name)
     if stored is None:

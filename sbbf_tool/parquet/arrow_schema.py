@@ -6,6 +6,7 @@ Readers based on Arrow use these types instead of the column's Parquet type.
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -45,8 +46,6 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
 @lru_cache(maxsize=2)
 def _types_of(stored: str) -> dict[str, str]:
     """Map the names of fields to their types, leaving out names that several fields have."""
-    import base64
-
     import pyarrow as pa
 
     try:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
 
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -30,8 +28,6 @@ def why_read_differently(
 
     Raises UsageError if the dataset has no such column.
     """
-    import pyarrow.dataset as ds
-
     if column.path[0] in ds.get_partition_keys(fragment.partition_expression):
         return f"the dataset takes column {column.path[0]!r} from the partition, not from the file"
     read = _type_at(schema, column.path)
@@ -63,8 +59,6 @@ def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column)
 def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDataset:
     """Add the columns that the first file lacks to a dataset's schema. A column of type null gets
     the first other type in a file."""
-    import pyarrow as pa
-
     schemas = []
     for fragment in dataset.get_fragments():
         try:
@@ -86,8 +80,6 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     """Return the type of a column, or of the list or map that contains it; None if the schema has
     no such column, or several."""
-    import pyarrow as pa
-
     index = schema.get_field_index(path[0])
     if index < 0:
         return None
@@ -105,8 +97,6 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
     """Return whether a cast from `stored` to `read` changes no value, so that equality after the
     cast implies equality before it."""
-    import pyarrow as pa
-
     stored = _without_layout(stored)
     read = _without_layout(read)
     if stored == read:
@@ -132,8 +122,6 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
 
 def _without_layout(of: pa.DataType) -> pa.DataType:
     """Return the type without what affects only the layout of values in memory."""
-    import pyarrow as pa
-
     if isinstance(of, pa.BaseExtensionType):
         return _without_layout(of.storage_type)
     if pa.types.is_dictionary(of):
@@ -146,8 +134,6 @@ def _without_layout(of: pa.DataType) -> pa.DataType:
 
 
 def _range(of: pa.DataType) -> tuple[int, int]:
-    import pyarrow as pa
-
     """Return the smallest and the largest number of a type of integers."""
     if pa.types.is_signed_integer(of):
         limit = 1 << of.bit_width - 1

@@ -152,11 +152,11 @@ def numbers_shown(column: Column, plain: memoryview) -> tuple[NDArray[Any], NDAr
     day = _day(column)
     if bits is None and day is None:
         return None
-    import numpy as np
-
-    stored = np.frombuffer(plain, _INTEGERS[column.physical])
+    stored = _view(plain, _INTEGERS[column.physical])
     if day is not None:
-        return stored, np.where(stored == day, stored, stored % day)
+        times_of_day = stored % day
+        times_of_day[stored == day] = day
+        return stored, times_of_day
     assert bits is not None
     if column.logical is not None and column.logical.signed:
         unused_bits = 8 * stored.itemsize - bits
@@ -169,9 +169,15 @@ def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
     types."""
     if column.float_format is None:
         return None
+    return _view(plain, column.float_format)
+
+
+def _view(plain: bytes | memoryview, layout: Any) -> NDArray[Any]:
+    """View plain values as an array, in a layout of numpy."""
+    # Queries look at columns, but at none of their values, and do not load numpy.
     import numpy as np
 
-    return np.frombuffer(plain, column.float_format)
+    return np.frombuffer(plain, layout)
 
 
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
@@ -181,12 +187,11 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
     layout = column.float_format
     if numbers is None or layout is None:
         return []
-    import numpy as np
-
     forms: list[str] = []
     if (numbers == 0).any():
         forms += _ZEROS[layout]
-    if np.isnan(numbers).any():
+    has_nan = (numbers != numbers).any()
+    if has_nan:
         forms += _NANS[layout]
     return [bytes.fromhex(form) for form in forms]
 
@@ -212,16 +217,14 @@ def normalise_intervals(plain: bytes | memoryview) -> bytes:
     This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and
     days as signed.
     """
-    import numpy as np
-
-    stored = np.frombuffer(plain, _INTERVAL)
-    carried_days, millis = np.divmod(stored["millis"].astype(np.int64), _MILLIS_PER_DAY)
-    carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
+    stored = _view(plain, _INTERVAL)
+    carried_days, millis = divmod(stored["millis"].astype("i8"), _MILLIS_PER_DAY)
+    carried_months, days = divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
     months = stored["months"] + carried_months
-    whole = np.clip(months, -(2**31), 2**31 - 1)
+    whole = months.clip(-(2**31), 2**31 - 1)
     # Carried back if months overflow.
     days += (months - whole) * _DAYS_PER_MONTH
-    normalised = np.empty(len(stored), _INTERVAL)
+    normalised = stored.copy()
     normalised["months"] = whole
     normalised["days"] = days
     normalised["millis"] = millis

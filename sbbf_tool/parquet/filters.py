@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
+from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
@@ -247,10 +248,9 @@ def build_header(num_bytes: int) -> bytes:
 def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
     """Build the header of this dialect for a bitset of `num_bytes`; some dialects have today's
     header."""
-    from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
-    if dialect.header == TODAYS:
+    if dialect.header not in FORMS:
         return build_header(num_bytes)
     _, build = FORMS[dialect.header]
     return build(num_bytes)
@@ -265,8 +265,6 @@ def build_draft_filter(
     `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. This function is for fixtures
     and corpora: no reader benefits from a draft's filter.
     """
-    from sbbf_tool.bloom.filter import BloomFilter
-
     bloom = BloomFilter.empty(num_bytes)
     hasher = dialect.hasher(bloom.num_blocks, is_number=is_number)
     for value in values:

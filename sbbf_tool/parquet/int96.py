@@ -117,14 +117,16 @@ def forms_beside(plain: memoryview) -> bytes:
     nanos_towards_zero = nanos - NANOS_PER_DAY
     has_two_forms = (day < JULIAN_DAY_OF_EPOCH) & (nanos != 0)
     is_stored_otherwise = stored["nanos"] != nanos_towards_zero
-    towards_zero = _join_parts(day + 1, nanos_towards_zero, has_two_forms & is_stored_otherwise)
+    lacks = has_two_forms & is_stored_otherwise
+    towards_zero = _build_forms(stored[lacks], day[lacks] + 1, nanos_towards_zero[lacks])
     return rounded_down(plain) + towards_zero
 
 
 def rounded_down(plain: memoryview) -> bytes:
     """Build the rounded-down form of the values that are stored in another form."""
     stored, day, nanos = _split(plain)
-    return _join_parts(day, nanos, stored["nanos"] != nanos)
+    lacks = stored["nanos"] != nanos
+    return _build_forms(stored[lacks], day[lacks], nanos[lacks])
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
@@ -137,15 +139,14 @@ def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDAr
     return stored, stored["day"] + carried, nanos
 
 
-def _join_parts(
-    day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]
+def _build_forms(
+    stored: NDArray[np.void], day: NDArray[np.int64], nanos: NDArray[np.int64]
 ) -> bytes:
-    import numpy as np
-
-    values = np.empty(np.count_nonzero(chosen), _PARTS)
-    values["nanos"] = nanos[chosen]
+    """Build values of these parts from the parts as stored, which are another form of them."""
+    values = stored.copy()
+    values["nanos"] = nanos
     # A day of more than 4 bytes wraps around, as in readers.
-    values["day"] = day[chosen]
+    values["day"] = day
     return values.tobytes()
 
 

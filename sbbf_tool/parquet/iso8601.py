@@ -8,6 +8,7 @@ not.
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sbbf_tool.gregorian import Date, date_of, days_of
@@ -206,7 +207,6 @@ def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
 
     Raises ValueError for an unknown zone, and OverflowError outside the years 1 to 9999.
     """
-    from datetime import datetime, timedelta
     from zoneinfo import ZoneInfo
 
     microsecond = timedelta(microseconds=1)

@@ -9,8 +9,11 @@ themselves, so that bytes without a written form can be looked up too.
 
 from __future__ import annotations
 
+import datetime
+import numbers
 import re
 import struct
+import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -351,8 +354,6 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
 def _is_rounded(column: Column, value: object) -> bool:
     """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the
     nearest double, not its digits."""
-    import numbers
-
     if _notation(column) is not DECIMALS:
         return False
     return isinstance(value, numbers.Real) and not hasattr(value, "__index__")
@@ -360,10 +361,7 @@ def _is_rounded(column: Column, value: object) -> bool:
 
 def write_object(value: object) -> str | None:
     """Write a Python object in its usual notation; None for objects that no column can store."""
-    import datetime
     import decimal
-    import numbers
-    import uuid
 
     type_name = type(value).__name__
     # numpy's, by either of its names
@@ -388,8 +386,6 @@ def write_object(value: object) -> str | None:
 def _duration_of(value: Any) -> object:
     """Convert a duration of numpy, which counts any unit; None for months and years, whose length
     is unknown, and for too many units."""
-    import datetime
-
     import numpy as np
 
     unit, step = np.datetime_data(value.dtype)

@@ -8,6 +8,7 @@ looked up.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import log10
@@ -139,8 +140,6 @@ def _readings_in(spark_schema: str) -> dict[tuple[str, ...], Reading]:
         return {}
     if _COLLATIONS not in spark_schema and not re.search(_CHAR, spark_schema):
         return {}
-    import json
-
     try:
         return readings_of_texts(json.loads(spark_schema))
     except (ValueError, RecursionError):
@@ -162,7 +161,7 @@ _COLLATIONS = "__COLLATIONS"
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-class _Place(NamedTuple):
+class _TypePlace(NamedTuple):
     """Where a type stands in a schema of Spark, and what the field around it states about it."""
 
     path: tuple[str, ...] = ()
@@ -174,15 +173,15 @@ class _Place(NamedTuple):
     declared: str = ""
     """The type with CHAR or VARCHAR, as the table was made with it; empty if not stated."""
 
-    def below(self, step: str) -> _Place:
+    def below(self, step: str) -> _TypePlace:
         """Return the place of the elements, keys or values of a list or map."""
         return self._replace(place=f"{self.place}.{step}")
 
-    def field(self, name: str, metadata: object) -> _Place:
+    def field(self, name: str, metadata: object) -> _TypePlace:
         """Return the place of a field of a struct."""
         details = _as_dict(metadata)
         declared = str(details.get(_CHAR_TYPE, self.declared))
-        return _Place((*self.path, name), _as_dict(details.get(_COLLATIONS)), name, declared)
+        return _TypePlace((*self.path, name), _as_dict(details.get(_COLLATIONS)), name, declared)
 
 
 def _as_dict(value: object) -> dict[str, object]:
@@ -192,11 +191,11 @@ def _as_dict(value: object) -> dict[str, object]:
 def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
     """Return the text columns that engines do not compare byte by byte, by path without
     scaffolding, in a schema of Spark."""
-    return dict(_iterate_readings(schema, _Place(), depth=0))
+    return dict(_iterate_readings(schema, _TypePlace(), depth=0))
 
 
 def _iterate_readings(
-    kind: object, at: _Place, depth: int
+    kind: object, at: _TypePlace, depth: int
 ) -> Iterator[tuple[tuple[str, ...], Reading]]:
     """Yield the path and reading of the text columns in a type of Spark: a name or an object."""
     if isinstance(kind, str):
@@ -217,7 +216,7 @@ def _iterate_readings(
         yield from _iterate_readings(kind.get(f"{part}Type"), place, depth + 1)
 
 
-def _reading_of(kind: str, at: _Place) -> Reading | None:
+def _reading_of(kind: str, at: _TypePlace) -> Reading | None:
     """Return the reading of a column of a simple type; None if its bytes are compared."""
     collation = at.collations.get(at.place)
     if collation is not None:

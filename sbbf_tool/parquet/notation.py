@@ -9,6 +9,7 @@ they become surrogates ("surrogateescape"), as in Python.
 from __future__ import annotations
 
 import struct
+import uuid
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal as OneOf
@@ -111,14 +112,10 @@ def _expect_bytes(column: Column) -> str:
 
 
 def _parse_uuid(column: Column, text: str) -> Literal:
-    import uuid
-
     return Literal(text, (uuid.UUID(text).bytes,))
 
 
 def _format_uuid(column: Column, plain: bytes) -> str:
-    import uuid
-
     return str(uuid.UUID(bytes=plain))
 
 

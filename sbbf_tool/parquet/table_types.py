@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from decimal import Decimal
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
@@ -109,8 +110,6 @@ def parse_widened(column: Column, value: object, reason: str) -> Literal | None:
 
 def _stored_text(wide: Column, plain: bytes) -> str | None:
     """Return how a file with a narrower type writes a value; None if it has no such value."""
-    from decimal import Decimal
-
     if wide.logical is not None and wide.logical.kind == "TIMESTAMP":
         nanos = int.from_bytes(plain, "little", signed=True)
         days, time_of_day = divmod(nanos, NANOS_PER_DAY)
