@@ -204,9 +204,7 @@ def _xxh64_rows(table: U8) -> U64:
     """Hash each row with XXH64, seed 0; the steps are those of `spec.xxh64`, each for all rows at
     once."""
     count, width = table.shape
-    h = np.full(count, _P5, np.uint64)
-    if width >= _STRIPE_BYTES:
-        h = _merge_stripes(table)
+    h = _merge_stripes(table) if width >= _STRIPE_BYTES else np.full(count, _P5, np.uint64)
     h = _mix_remainder(h + np.uint64(width), table)
     h = (h ^ h >> np.uint64(33)) * _P2
     h = (h ^ h >> np.uint64(29)) * _P3
@@ -236,16 +234,16 @@ def _mix_remainder(h: U64, table: U8) -> U64:
     _, width = table.shape
     position = width - width % _STRIPE_BYTES
     while width - position >= 8:
-        lane = _round(_ZERO, _column(table, position, "<u8"))
-        h = _rotate_left(h ^ lane, 27) * _P1 + _P4
+        h = h ^ _round(_ZERO, _column(table, position, "<u8"))
+        h = _rotate_left(h, 27) * _P1 + _P4
         position += 8
     if width - position >= 4:
-        four = _column(table, position, "<u4") * _P1
-        h = _rotate_left(h ^ four, 23) * _P2 + _P3
+        h = h ^ _column(table, position, "<u4") * _P1
+        h = _rotate_left(h, 23) * _P2 + _P3
         position += 4
     for at in range(position, width):
-        byte = _column(table, at, "u1") * _P5
-        h = _rotate_left(h ^ byte, 11) * _P1
+        h = h ^ _column(table, at, "u1") * _P5
+        h = _rotate_left(h, 11) * _P1
     return h
 
 
@@ -257,8 +255,7 @@ def _table(blocks: memoryview) -> U64:
 
 
 def _block_index(h: U64, num_blocks: int) -> NDArray[np.int64]:
-    upper_half = h >> _HALF
-    block = upper_half * np.uint64(num_blocks) >> _HALF
+    block = (h >> _HALF) * np.uint64(num_blocks) >> _HALF
     return block.astype(np.int64)
 
 

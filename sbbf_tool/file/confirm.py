@@ -8,9 +8,10 @@ their rows. pyarrow decodes other pages.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,20 +61,24 @@ def can_confirm(question: Question, position: int) -> bool:
         return not question.column.max_repetition
     if literal.verdict == MAYBE:
         return True
-    return literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN"
+    if question.column.physical != "BOOLEAN":
+        return False
+    return literal.text.lower() in BOOLEAN_FORMS
 
 
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and
     RefusedError if its pages cannot be read."""
     alone = []
-    for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True):
+    pairs = zip(question.verdicts, answers.verdicts, strict=True)
+    for (at, _), verdict in pairs:
         if not verdict.is_absent and can_confirm(question, at):
             alone.append(at)
     if not alone:
         with suppress(NotPlainError):
             return _collect(_search_pages(file, question, answers.row_group))
-    return _collect(_search_values(file, question, answers.row_group, alone))
+    matches = _search_values(file, question, answers.row_group, alone)
+    return _collect(matches)
 
 
 class RemainingRows(NamedTuple):
@@ -95,8 +100,9 @@ def drop_deleted(
     first row of each row group."""
     numbers = [np.zeros(0, np.int64)]
     for row_group, values in by_row_group.items():
-        first_row = first_rows[row_group]
-        numbers += [first_row + np.asarray(value.rows, np.int64) for value in values]
+        for value in values:
+            rows_of_value = np.asarray(value.rows, np.int64)
+            numbers.append(first_rows[row_group] + rows_of_value)
     rows = np.unique(np.concatenate(numbers))
     doubt = None
     unreadable = []
@@ -110,24 +116,30 @@ def drop_deleted(
             doubt = f"the deleted rows are unreadable: {error.message}"
         except RefusedError as error:
             doubt = error.message
-    remaining = {
-        row_group: _keep_rows(values, first_rows[row_group], rows)
-        for row_group, values in by_row_group.items()
-    }
-    return RemainingRows(remaining, doubt if len(rows) else None, unreadable)
+    if not len(rows):
+        doubt = None
+    remaining = {}
+    for row_group, values in by_row_group.items():
+        rows_of_group = rows - first_rows[row_group]
+        remaining[row_group] = keep_rows(values, partial(_are_among, rows_of_group))
+    return RemainingRows(remaining, doubt, unreadable)
 
 
-def _keep_rows(
-    values: Iterable[ValueRows], first_row: int, rows_of_file: NDArray[np.int64]
+def _are_among(chosen: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.isin(rows, chosen)
+
+
+def keep_rows(
+    values: Iterable[ValueRows], are_kept: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 ) -> list[ValueRows]:
-    """Keep the rows of a row group that are among these of the file, and the values that have
-    some."""
+    """Keep the rows that a function marks, and the values that have some."""
     kept = []
     for match, rows in values:
         numbers = np.asarray(rows, np.int64)
-        numbers = numbers[np.isin(first_row + numbers, rows_of_file)]
+        numbers = numbers[are_kept(numbers)]
         if len(numbers):
-            kept.append(ValueRows(match, array("Q", numbers.tobytes())))
+            kept_rows = array("Q", numbers.tobytes())
+            kept.append(ValueRows(match, kept_rows))
     return kept
 
 
@@ -159,12 +171,14 @@ def _collect(found: Iterator[_Matches]) -> list[ValueRows]:
     by_match: dict[Match, array[int]] = {}
     for matches in found:
         for match, rows in _group(matches):
-            by_match.setdefault(match, array("Q")).frombytes(rows.tobytes())
+            several = by_match.setdefault(match, array("Q"))
+            several.frombytes(rows.tobytes())
     for match, several in by_match.items():
         # A value may have several forms, and a list may hold one more than once.
         if len(several) > 1:
-            by_match[match] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
-    return [ValueRows(match, rows) for match, rows in sorted(by_match.items())]
+            numbers = np.frombuffer(several, np.uint64)
+            by_match[match] = array("Q", np.unique(numbers).tobytes())
+    return list(starmap(ValueRows, sorted(by_match.items())))
 
 
 def _group(matches: _Matches) -> Iterator[tuple[Match, NDArray[np.uint64]]]:
@@ -172,9 +186,11 @@ def _group(matches: _Matches) -> Iterator[tuple[Match, NDArray[np.uint64]]]:
     order = np.argsort(matches.codes, kind="stable")
     codes = matches.codes[order]
     rows = matches.places[order].astype(np.uint64)
-    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    changes = np.diff(codes, prepend=-1)
+    starts = np.flatnonzero(changes).tolist()
     for start, end in pairwise([*starts, len(rows)]):
-        yield _decode(int(codes[start])), rows[start:end]
+        match = _decode(int(codes[start]))
+        yield match, rows[start:end]
 
 
 def _join(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -182,17 +198,19 @@ def _join(keys: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int64], 
     are ascending and may repeat, and among the values."""
     first = np.searchsorted(keys, values, "left")
     counts = np.searchsorted(keys, values, "right") - first
-    of_values = np.repeat(np.arange(len(values)), counts)
-    before = np.cumsum(counts) - counts
-    of_keys = np.arange(len(of_values)) + np.repeat(first - before, counts)
+    places = np.arange(len(values))
+    of_values = np.repeat(places, counts)
+    num_before = np.cumsum(counts) - counts
+    offsets = np.repeat(first - num_before, counts)
+    of_keys = np.arange(len(of_values)) + offsets
     return of_keys, of_values
 
 
 def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValues) -> _Matches:
     """Find the values that are among these, and their places. All keys are compared at once."""
     index = question.index
-    flags = np.frombuffer(index.filter.check_hashes(hashes), np.bool_)
-    places = np.flatnonzero(flags)
+    flags = index.filter.check_hashes(hashes)
+    places = np.flatnonzero(np.frombuffer(flags, np.bool_))
     hashes_of_keys = np.asarray(index.hashes)
     hashes_of_places = np.frombuffer(hashes, np.uint64)[places]
     keys, which = _join(hashes_of_keys, hashes_of_places)
@@ -200,13 +218,15 @@ def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValu
     if not len(places):
         return _Matches(places, places)
     distinct_keys, numbers = np.unique(keys, return_inverse=True)
-    owners = np.asarray(index.owners)[distinct_keys].astype(np.int64)
+    owners = np.asarray(index.owners)[distinct_keys]
+    owners = owners.astype(np.int64)
     forms = []
     is_rounded = np.zeros(len(owners), np.bool_)
     distinct_hashes = hashes_of_keys[distinct_keys]
     owned_hashes = zip(owners.tolist(), distinct_hashes.tolist(), strict=True)
     for at, (owner, h) in enumerate(owned_hashes):
-        form = question.forms(owner)[h]
+        forms_by_hash = question.forms(owner)
+        form = forms_by_hash[h]
         forms.append(form)
         is_rounded[at] = question.is_rounded(owner, form)
     codes = _encode(owners, is_rounded)[numbers]
@@ -250,9 +270,11 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
         start, end = meta.page_range
         # Where all values are in a dictionary, it may show that no other page is needed.
         data_start = meta.first_data_page if meta.is_dictionary_encoded else None
-        file.source.prefetch([(start, (data_start or end) - start)])
+        first_bytes = (data_start or end) - start
+        file.source.prefetch([(start, first_bytes)])
         entries: _Entries | None = None
-        for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
+        chunk = PlainChunk(pages.read, column, pages.meta, pages.ensure_size)
+        for page in chunk.pages():
             if not isinstance(page, PlainPage):
                 if entries:
                     rows_of, indices = page()
@@ -281,18 +303,24 @@ def _search_values(
     pages."""
     from sbbf_tool.parquet.values import read_chunk
 
-    special = {at: question.row.special[at] for at in alone}
-    nulls = [at for at, literal in special.items() if literal.is_null]
-    nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
-    booleans = {
-        at: BOOLEAN_FORMS[literal.text.lower()]
-        for at, literal in special.items()
-        if at not in nulls and at not in nans
-    }
-    num_rows = file.footer.num_rows(row_group) or 0
-    is_null = np.ones(num_rows if nulls else 0, np.bool_)
-    pages = file.pages(row_group, question.column)
-    for values in read_chunk(file.footer, row_group, question.column, pages, with_rows=True):
+    nulls = []
+    nans = []
+    booleans = {}
+    for at in alone:
+        literal = question.row.special[at]
+        if literal.is_null:
+            nulls.append(at)
+        elif literal.verdict == MAYBE:
+            nans.append(at)
+        else:
+            booleans[at] = BOOLEAN_FORMS[literal.text.lower()]
+    num_flags = 0
+    if nulls:
+        num_flags = file.footer.num_rows(row_group) or 0
+    is_null = np.ones(num_flags, np.bool_)
+    column = question.column
+    pages = file.pages(row_group, column)
+    for values in read_chunk(file.footer, row_group, column, pages, with_rows=True):
         rows = values.rows
         assert rows is not None
         if nulls:
@@ -301,9 +329,11 @@ def _search_values(
             rows_of_nan = rows[values.are_nan()]
             for at in nans:
                 yield _of_one(at, rows_of_nan)
-        yield _match(question, values.hashes(), values).at(rows)
+        matches = _match(question, values.hashes(), values)
+        yield matches.at(rows)
         for at, form in booleans.items():
-            are_equal = values.are_equal(Pairs.of_all(len(values), form))
+            pairs = Pairs.of_all(len(values), form)
+            are_equal = values.are_equal(pairs)
             yield _of_one(at, rows[are_equal])
     rows_of_null = np.flatnonzero(is_null)
     for at in nulls:
@@ -311,4 +341,5 @@ def _search_values(
 
 
 def _of_one(position: int, rows: NDArray[np.int64]) -> _Matches:
-    return _Matches(np.full(len(rows), _encode(position, False)), rows)
+    code = _encode(position, False)
+    return _Matches(np.full(len(rows), code), rows)

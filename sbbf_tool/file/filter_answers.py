@@ -9,6 +9,7 @@ the answers of 30 filters for a million values take 4 MB, however many of the va
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,7 +72,8 @@ def by_filter(
         reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
     if reason:
         return BulkAnswer(answer=CANNOT_SAY, reason=reason)
-    non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
+    meta = file.footer.chunk_meta(row_group, question.column.index)
+    non_null_values = meta.non_null_values
     if question.column.is_null_typed and not non_null_values:
         return BulkAnswer()
     if stored is None:
@@ -82,7 +84,8 @@ def by_filter(
         return BulkAnswer(answer=CANNOT_SAY, reason=EMPTY_FILTER)
     uncertain = equals.uncertainty(file.footer, question.column)
     answer = CANNOT_SAY if uncertain else ABSENT
-    return BulkAnswer(build_bitmap(flags, owners), answer, uncertain)
+    values = build_bitmap(flags, owners)
+    return BulkAnswer(values, answer, uncertain)
 
 
 def expect_filters(
@@ -109,14 +112,18 @@ def _likely_blocks(
         place = file.footer.filter_place(row_group, column.index)
         if place is None or place.length is None or place.length <= 0:
             continue
-        num_bytes = 1 << place.length.bit_length() - 1
         if len(hashes) > _MANY_HASHES:
             yield place.offset, place.length
-        elif num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
-            start = place.offset + place.length - num_bytes
+            continue
+        # The largest power of two is probably the bitset, and what remains its header.
+        num_bytes = 1 << place.length.bit_length() - 1
+        header_bytes = place.length - num_bytes
+        if num_bytes >= BLOCK_BYTES and header_bytes <= HEADER_GUESS:
+            start = place.offset + header_bytes
             num_blocks = num_bytes // BLOCK_BYTES
             for h in hashes:
-                yield start + block_index(h, num_blocks) * BLOCK_BYTES, BLOCK_BYTES
+                block = block_index(h, num_blocks)
+                yield start + block * BLOCK_BYTES, BLOCK_BYTES
 
 
 def _blocks(
@@ -143,12 +150,16 @@ def _blocks_of(stored: StoredFilter, hashes: memoryview) -> list[tuple[int, int]
     indices = {block_index(h, stored.num_blocks) for h in hashes}
     if _is_read_whole(stored, indices):
         return [whole]
-    return [(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices]
+    offsets = (stored.bitset_offset + index * BLOCK_BYTES for index in indices)
+    return [(offset, BLOCK_BYTES) for offset in offsets]
 
 
 def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
     # An encrypted bitset can only be authenticated as a whole.
-    return stored.is_encrypted or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+    if stored.is_encrypted:
+        return True
+    most_blocks = min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+    return len(blocks) > most_blocks
 
 
 def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tuple[bytes, bool]:
@@ -159,14 +170,16 @@ def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tup
     so far are zeros.
     """
     if len(hashes) <= _MANY_HASHES:
-        by_block: dict[int, list[int]] = {}
+        by_block = defaultdict[int, list[int]](list)
         for at, h in enumerate(hashes):
-            by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
+            block = block_index(h, stored.num_blocks)
+            by_block[block].append(at)
         if not _is_read_whole(stored, by_block):
             return _check_blocks(file, stored, hashes, by_block)
     bitset = file.read_bitset(stored)
     bloom = BloomFilter(bitset)
-    is_empty = not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0")
+    first_bytes = bitset[:_WINDOW]
+    is_empty = not first_bytes.strip(b"\0") and not bitset.strip(b"\0")
     if len(hashes) <= _BLOCKS_PER_BITSET_READ:
         return bytes(map(bloom.check_hash, hashes)), is_empty
     return bloom.check_hashes(hashes), is_empty
@@ -180,7 +193,8 @@ def _check_blocks(
     answers = bytearray(len(hashes))
     is_empty = bool(hashes)
     for index, places in by_block.items():
-        block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+        offset = stored.bitset_offset + index * BLOCK_BYTES
+        block = file.source.read(offset, BLOCK_BYTES)
         is_empty = is_empty and block == _EMPTY_BLOCK
         for at in places:
             answers[at] = check_block(block, hashes[at])
@@ -191,7 +205,8 @@ def _has_no_bits(file: ParquetFile, stored: StoredFilter) -> bool:
     """Return whether the bitset is all zeros. Read it up to the first window that is not."""
     for at in range(0, stored.bitset_bytes, _WINDOW):
         length = min(_WINDOW, stored.bitset_bytes - at)
-        if file.source.read(stored.bitset_offset + at, length).strip(b"\0"):
+        window = file.source.read(stored.bitset_offset + at, length)
+        if window.strip(b"\0"):
             return False
     return True
 
@@ -210,7 +225,8 @@ def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
     if not isinstance(owners, range):
         return bitmap_of(map(owners.__getitem__, _places_of_ones(flags)))
     # A number in base 2 is parsed in linear time; its last digit is its lowest bit.
-    return _to_bytes(int(flags.translate(_DIGITS)[::-1], 2) << owners.start)
+    digits = flags.translate(_DIGITS)[::-1]
+    return _to_bytes(int(digits, 2) << owners.start)
 
 
 def _places_of_ones(flags: bytes) -> Iterator[int]:
@@ -225,9 +241,12 @@ def bitmap_of(positions: Iterable[int]) -> bytes:
     """Build the bitmap of these values."""
     bitmap = bytearray()
     for position in positions:
-        if position >> 3 >= len(bitmap):
-            bitmap.extend(bytes((position >> 3) + 1 - len(bitmap)))
-        bitmap[position >> 3] |= 1 << (position & 7)
+        at = position >> 3
+        bit = position & 7
+        num_missing = at + 1 - len(bitmap)
+        if num_missing > 0:
+            bitmap.extend(bytes(num_missing))
+        bitmap[at] |= 1 << bit
     return bytes(bitmap)
 
 
@@ -255,15 +274,19 @@ def positions(bitmap: bytes) -> Iterator[int]:
 def iterate(bitmaps: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have
     it. Memory holds one block of values."""
-    num_bytes = max((len(bitmap) for _, bitmap in bitmaps), default=0)
+    lengths = (len(bitmap) for _, bitmap in bitmaps)
+    num_bytes = max(lengths, default=0)
     for start in range(0, num_bytes, _BLOCK_BYTES):
-        numbers: dict[int, list[int]] = {}
+        first_value = start * 8
+        numbers = defaultdict[int, list[int]](list)
         for number, bitmap in bitmaps:
-            for position in positions(bitmap[start : start + _BLOCK_BYTES]):
-                numbers.setdefault(start * 8 + position, []).append(number)
+            block = bitmap[start : start + _BLOCK_BYTES]
+            for position in positions(block):
+                numbers[first_value + position].append(number)
         for position in sorted(numbers):
             yield position, tuple(numbers[position])
 
 
 def _to_bytes(bits: int) -> bytes:
-    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    num_bytes = (bits.bit_length() + 7) // 8
+    return bits.to_bytes(num_bytes, "little")

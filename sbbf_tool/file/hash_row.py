@@ -114,7 +114,8 @@ class ValueParser:
         self.num_unfit += 1
         if len(self.unfit) < MANY_VALUES:
             hint = f"; {error.hint}" if error.hint else ""
-            self.unfit.append(UnfitValue(str(value), position, f"{message}{header}{hint}"))
+            reason = f"{message}{header}{hint}"
+            self.unfit.append(UnfitValue(str(value), position, reason))
 
 
 class HashRowBuilder:
@@ -136,9 +137,11 @@ class HashRowBuilder:
             self._special[position] = literal
         if literal.verdict is not None:
             return
+        owner = range(position, position + 1)
         for form in literal.forms:
-            hashes = array("Q", (self._hasher.hash_value(form),))
-            self._add_run(range(position, position + 1), hashes, (key_of(self._column, form),))
+            hashes = array("Q", [self._hasher.hash_value(form)])
+            key = key_of(self._column, form)
+            self._add_run(owner, hashes, [key])
 
     def add_texts(self, texts: Texts) -> None:
         """Add all values of a block of text."""
@@ -147,11 +150,13 @@ class HashRowBuilder:
         values = range(texts.nulls, len(texts))
         if literals.are_integers(column):
             for start in values[::_RUN]:
-                self._add_integers(texts, start, min(start + _RUN, len(texts)))
+                stop = min(start + _RUN, len(texts))
+                self._add_integers(texts, start, stop)
         elif _are_plain_text(column, texts):
             offsets = memoryview(texts.offsets)[texts.nulls :]
             hashes = self._hasher.hash_variable(texts.data, offsets, offsets.itemsize)
-            self._add_run(values, hashes, texts.encoded(texts.nulls, len(texts)))
+            keys = texts.encoded(values.start, values.stop)
+            self._add_run(values, hashes, keys)
         else:
             self._add_alone(texts, values)
 
@@ -164,13 +169,15 @@ class HashRowBuilder:
 
     def _add_integers(self, texts: Texts, start: int, stop: int) -> None:
         """Add the values from `start` up to `stop`, those that are no integers alone."""
-        numbers = parse_integers(self._column, texts.encoded(start, stop))
+        encoded = texts.encoded(start, stop)
+        numbers = parse_integers(self._column, encoded)
         if numbers is not None:
             plain = numbers
             if sys.byteorder == "big":
                 plain = numbers[:]
                 plain.byteswap()
-            hashes = self._hasher.hash_fixed(plain, width_of(self._column))
+            width = width_of(self._column)
+            hashes = self._hasher.hash_fixed(plain, width)
             self._add_run(range(start, stop), hashes, numbers)
         elif stop - start == 1:
             self._add_alone(texts, [start])
@@ -182,8 +189,9 @@ class HashRowBuilder:
     def _add_run(self, owners: range, hashes: Buffer, keys: Sequence[Any]) -> None:
         """Add values at these positions, which have one hash and one key each. Numbers in arrays
         stay in one."""
-        if self._owners is None and owners.start != len(self._hashes):
-            self._owners = array("Q", range(len(self._hashes)))
+        num_hashes = len(self._hashes)
+        if self._owners is None and owners.start != num_hashes:
+            self._owners = array("Q", range(num_hashes))
         if self._owners is not None:
             self._owners.extend(owners)
         self._hashes.frombytes(memoryview(hashes).cast("B"))
@@ -197,17 +205,20 @@ class HashRowBuilder:
         if isinstance(keys, array) and len(keys) > _MANY_NUMBERS:
             return self._build_of_numbers(keys)
         hashes = self._hashes
-        owners: Sequence[int] = range(len(hashes)) if self._owners is None else self._owners
+        owners: Sequence[int] = range(len(hashes))
+        if self._owners is not None:
+            owners = self._owners
         with_order: Sequence[int] = range(len(keys))
         without_order: Sequence[int] = ()
         if None in keys:
             with_order = [place for place, key in enumerate(keys) if key is not None]
             without_order = [place for place, key in enumerate(keys) if key is None]
-        if without_order or not all(map(le, keys, islice(keys, 1, None))):
-            order = [*sorted(with_order, key=keys.__getitem__), *without_order]
+        if without_order or not _are_ascending(keys):
+            ordered = sorted(with_order, key=keys.__getitem__)
+            order = [*ordered, *without_order]
             hashes = array("Q", map(hashes.__getitem__, order))
             owners = array("Q", map(owners.__getitem__, order))
-            keys = [keys[place] for place in order[: len(with_order)]]
+            keys = list(map(keys.__getitem__, ordered))
         if isinstance(owners, array):
             owners = memoryview(owners)  # a slice of a view is no copy
         return HashRow(hashes, owners, keys, self._special)
@@ -219,17 +230,26 @@ class HashRowBuilder:
 
         numbers = np.frombuffer(keys, keys.typecode)
         hashes = np.frombuffer(self._hashes, np.uint64)
-        order = np.argsort(numbers, kind="stable").astype(np.uint32)
+        order = np.argsort(numbers, kind="stable")
+        order = order.astype(np.uint32)
         numbers[:] = numbers[order]
         hashes[:] = hashes[order]
         owners = order
         if self._owners is not None:
-            owners = np.frombuffer(self._owners, np.uint64)[order].astype(np.uint32)
+            owners = np.frombuffer(self._owners, np.uint64)[order]
+            owners = owners.astype(np.uint32)
         return HashRow(self._hashes, owners.data, keys, self._special)
+
+
+def _are_ascending(keys: Sequence[Any]) -> bool:
+    next_keys = islice(keys, 1, None)
+    return all(map(le, keys, next_keys))
 
 
 def _are_plain_text(column: Column, texts: Texts) -> bool:
     """Return whether the bytes of each text are those that the column stores."""
     if not literals.may_be_text(column) or column.reading.char_length:
         return False
-    return literals.are_text(column) or not any(sign in texts.data for sign in _HEXADECIMAL)
+    if literals.are_text(column):
+        return True
+    return not any(sign in texts.data for sign in _HEXADECIMAL)

@@ -4,9 +4,10 @@ the values that may be there, and the row groups that may hold any of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import starmap
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from sbbf_tool.file.filter_answers import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.parquet.notation import MAYBE
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from sbbf_tool.file.question import Question
 
 Item = TypeVar("Item")
+HitFields: TypeAlias = tuple[object, ...]
+"""The fields of a `Hit`."""
 
 
 class FileAnswers(NamedTuple):
@@ -32,7 +35,8 @@ class FileAnswers(NamedTuple):
 
 def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> FileAnswers:
     """Return what is known without reading the column."""
-    return FileAnswers(_find_hits(question, answers), _find_undecided(question, answers))
+    hits = _find_hits(question, answers)
+    return FileAnswers(hits, _find_undecided(question, answers))
 
 
 def tuple_of_few(items: Sequence[Item]) -> Sequence[Item]:
@@ -45,9 +49,10 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
     judge, if they do not exclude them."""
     alone = _list_hits_alone(question, answers)
     bitmaps = [(each.row_group, each.answers.values) for each in answers]
-    bitmaps.append((-1, bitmap_of(at for at, hits in alone.items() if hits)))
+    alone_with_hits = (at for at, hits in alone.items() if hits)
+    bitmaps.append((-1, bitmap_of(alone_with_hits)))
 
-    def rows() -> Iterator[tuple[object, ...]]:
+    def rows() -> Iterator[HitFields]:
         for at, row_groups in iterate(bitmaps):
             hits = alone.get(at)
             if hits:
@@ -57,7 +62,8 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
 
     if len(question) <= MANY_VALUES:
         return tuple(starmap(Hit, rows()))
-    count = count_bits(unite(bitmap for _, bitmap in bitmaps))
+    united = unite(bitmap for _, bitmap in bitmaps)
+    count = count_bits(united)
     if count > MANY_VALUES:
         return LongSequence(Hit, rows, count)
     return LongSequence.of(Hit, rows())
@@ -65,19 +71,19 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
 
 def _list_hits_alone(
     question: Question, answers: Sequence[RowGroupAnswers]
-) -> dict[int, list[tuple[object, ...]]]:
+) -> dict[int, list[HitFields]]:
     """List the fields of the hits of each value that no filter decides about, by position."""
-    hits: dict[int, list[tuple[object, ...]]] = {}
+    hits: dict[int, list[HitFields]] = {}
     for place, (at, literal) in enumerate(question.verdicts):
-        row_groups: dict[tuple[str, str | None], list[int]] = {}
+        row_groups = defaultdict[tuple[str, str | None], list[int]](list)
         for each in answers:
             verdict = each.verdicts[place]
             if not verdict.is_absent:
-                row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
-        hits[at] = [
-            (literal.text, tuple(numbers), answer, reason, None, at)
-            for (answer, reason), numbers in row_groups.items()
-        ]
+                row_groups[verdict.answer, verdict.reason].append(each.row_group)
+        hits[at] = []
+        for (answer, reason), numbers in row_groups.items():
+            fields = (literal.text, tuple(numbers), answer, reason, None, at)
+            hits[at].append(fields)
     return hits
 
 
@@ -86,17 +92,18 @@ def _find_undecided(
 ) -> tuple[InconclusiveRowGroups, ...]:
     """Return the row groups that no filter or dictionary has excluded for the values that
     statistics leave."""
-    groups: dict[tuple[str, str | None, tuple[int, ...] | None], list[int]] = {}
+    groups = defaultdict[tuple[str, str | None, tuple[int, ...] | None], list[int]](list)
     for each in answers:
         if each.is_undecided:
             positions = _list_remaining(question, each)
-            key = (each.answers.answer, each.answers.reason, positions)
-            groups.setdefault(key, []).append(each.row_group)
+            groups[each.answers.answer, each.answers.reason, positions].append(each.row_group)
     undecided = []
     for (answer, reason, positions), numbers in groups.items():
-        texts = None if positions is None else tuple(map(question.text, positions))
-        row_groups = InconclusiveRowGroups(tuple(numbers), answer, reason, texts, positions or ())
-        undecided.append(row_groups)
+        row_groups = tuple(numbers)
+        texts = None
+        if positions is not None:
+            texts = tuple(map(question.text, positions))
+        undecided.append(InconclusiveRowGroups(row_groups, answer, reason, texts, positions or ()))
     return tuple(undecided)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import ChunkMeta
-from sbbf_tool.parquet.splice import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.parquet.structs import read_prefix
 
 OLD_FOOTER = "superseded footer"
@@ -58,11 +58,8 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
     A filter whose key is missing counts as referenced if the footer states its length.
     """
-    return [
-        unused_range
-        for unused_range in ranges_between(file, filters)
-        if unused_range.kind != METADATA_COPY
-    ]
+    ranges = ranges_between(file, filters)
+    return [unused for unused in ranges if unused.kind != METADATA_COPY]
 
 
 def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
@@ -92,7 +89,8 @@ def gaps_between(file: ParquetFile, filters: list[StoredFilter]) -> list[tuple[i
     position = 0
     for start, end in accounted:
         if start > position:
-            gaps.append((position, min(start, footer.start)))
+            end_of_gap = min(start, footer.start)
+            gaps.append((position, end_of_gap))
         if end > position:
             position = end
     return gaps
@@ -102,8 +100,8 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
     """Map the offsets where copies of the metadata of chunks may be to the chunks."""
     names = ("file_offset", "data_page_offset", "dictionary_page_offset", "total_compressed_size")
     copies = {}
-    chunks = zip(*footer.numbers(*names), strict=True)
-    for at, (offset, data, dictionary, size) in enumerate(chunks):
+    chunks = enumerate(zip(*footer.numbers(*names), strict=True))
+    for at, (offset, data, dictionary, size) in chunks:
         key = divmod(at, len(footer.columns))
         copies[offset] = key
         # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is
@@ -115,7 +113,8 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
 
 def end_of_data(footer: Footer) -> int:
     """Return the end of the last page or page index."""
-    return max((end for _, end in _owned(footer)), default=len(MAGIC))
+    ends = (end for _, end in _owned(footer))
+    return max(ends, default=len(MAGIC))
 
 
 def shares_bytes(file: ParquetFile, stored: StoredFilter) -> bool:
@@ -132,53 +131,62 @@ class StatedRanges:
 
     def __init__(self, footer: Footer) -> None:
         self._pages = sorted(_owned(footer))
-        self._page_ends = list(accumulate((end for _, end in self._pages), max))
+        ends = (end for _, end in self._pages)
+        self._page_ends = list(accumulate(ends, max))
         self._places = footer.filter_places()
         self._filters = sorted(
-            (place.offset, place.offset + (place.length or 0), key)
-            for key, place in self._places.items()
+            (place.offset, _stated_end(place), key) for key, place in self._places.items()
         )
-        self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
+        ends = (end for _, end, _ in self._filters)
+        self._filter_ends = list(accumulate(ends, max))
 
     def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
         """Return whether another range shares a byte with a filter; of a filter before it without a
         stated length, read the header."""
-        start, end = stored.place.offset, stored.end
-        at = bisect_left(self._pages, (end,))
-        if at and self._page_ends[at - 1] > start:
+        start = stored.place.offset
+        num_pages = bisect_left(self._pages, (stored.end,))
+        if num_pages and self._page_ends[num_pages - 1] > start:
             return True
-        first = bisect_left(self._filters, (start,))
-        num_inside = bisect_left(self._filters, (end,)) - first
-        if num_inside > 1 or (first and self._filter_ends[first - 1] > start):
+        num_before = bisect_left(self._filters, (start,))
+        num_inside = bisect_left(self._filters, (stored.end,)) - num_before
+        if num_inside > 1:
             return True
-        if not first:
+        if not num_before:
             return False
-        _, _, key_before = self._filters[first - 1]
+        if self._filter_ends[num_before - 1] > start:
+            return True
+        _, _, key_before = self._filters[num_before - 1]
         if self._places[key_before].length is not None:
             return False
-        row_group, column = key_before
+        row_group, number = key_before
+        column = file.footer.columns[number]
         try:
-            before = file.stored_filter(row_group, file.footer.columns[column])
+            before = file.stored_filter(row_group, column)
         except UnreadableError:
             return False
         return before is not None and before.end > start
 
 
+def _stated_end(place: FilterPlace) -> int:
+    return place.offset + (place.length or 0)
+
+
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
     for stored in filters:
-        place = stored.place
-        yield place.offset, max(stored.end, place.offset + (place.length or 0))
+        end = max(stored.end, _stated_end(stored.place))
+        yield stored.place.offset, end
 
 
 def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
     footer = file.footer
     if not footer.has_encrypted_chunks:
         return
-    for (row_group, column), place in footer.filter_places().items():
+    for (row_group, number), place in footer.filter_places().items():
         if place.length is None:
             continue
-        if file.encryption_of(row_group, footer.columns[column]) is not None:
-            yield place.offset, place.offset + place.length
+        column = footer.columns[number]
+        if file.encryption_of(row_group, column) is not None:
+            yield place.offset, _stated_end(place)
 
 
 class _Part(NamedTuple):
@@ -210,20 +218,25 @@ def _parts(footer: Footer) -> list[_Part]:
         _Part("column index", *indexes[:2]),
         _Part("offset index", *indexes[2:]),
     ]
-    if any(paths):
-        is_here = [
-            not path or footer.elsewhere(*divmod(at, len(footer.columns))) is None
-            for at, path in enumerate(paths)
-        ]
-        parts = [part._replace(starts=[*map(mul, part.starts, is_here)]) for part in parts]
-    return parts
+    if not any(paths):
+        return parts
+    is_here = []
+    for at, path in enumerate(paths):
+        key = divmod(at, len(footer.columns))
+        is_here.append(not path or footer.elsewhere(*key) is None)
+    parts_here = []
+    for part in parts:
+        starts = list(map(mul, part.starts, is_here))
+        parts_here.append(part._replace(starts=starts))
+    return parts_here
 
 
 def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
     """Return the lower of each two offsets; an offset that is not positive is none."""
     if not any(second):
         return first
-    return [b if b > 0 and (b < a or a <= 0) else a for a, b in zip(first, second, strict=True)]
+    pairs = zip(first, second, strict=True)
+    return [b if b > 0 and (b < a or a <= 0) else a for a, b in pairs]
 
 
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
@@ -251,13 +264,15 @@ def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
         return [(owned.start, owned.end) for owned in owned_ranges(footer)]
     spans: list[tuple[int, int]] = []
     for part in parts:
-        if any(part.starts):
-            # Wide files have very many chunks.
-            spans += [
-                (start, start + length if start + length < end else end)
-                for start, length in zip(part.starts, part.lengths, strict=True)
-                if 0 < start < end and length > 0
-            ]
+        # Wide files have very many chunks.
+        if not any(part.starts):
+            continue
+        starts_and_lengths = zip(part.starts, part.lengths, strict=True)
+        spans += [
+            (start, start + length if start + length < end else end)
+            for start, length in starts_and_lengths
+            if 0 < start < end and length > 0
+        ]
     return spans
 
 
@@ -268,19 +283,18 @@ def owned_ranges(footer: Footer) -> Iterator[Range]:
     ranges: list[Range] = []
     for part in parts:
         spans = enumerate(zip(part.starts, part.lengths, strict=True))
-        ranges += [
-            Range(start, start + length, part.kind, *divmod(at, num_columns))
-            for at, (start, length) in spans
-            if 0 < start < footer.start and length > 0
-        ]
-    leading_bytes = {
-        divmod(at, num_columns): distance
-        for at, distance in _leading_bytes(footer, parts[0]).items()
-    }
+        for at, (start, length) in spans:
+            if 0 < start < footer.start and length > 0:
+                row_group, column = divmod(at, num_columns)
+                ranges.append(Range(start, start + length, part.kind, row_group, column))
+    leading_bytes = {}
+    for at, distance in _leading_bytes(footer, parts[0]).items():
+        leading_bytes[divmod(at, num_columns)] = distance
     if leading_bytes:
-        ranges = [*_without_leading_filters(footer, ranges, leading_bytes)]
+        ranges = list(_without_leading_filters(footer, ranges, leading_bytes))
     for owned in ranges:
-        yield owned._replace(end=min(owned.end, footer.start))
+        end = min(owned.end, footer.start)
+        yield owned._replace(end=end)
 
 
 def _without_leading_filters(
@@ -295,28 +309,37 @@ def _without_leading_filters(
     holds for all such chunks of the file, and for those whose filter was removed later.
     """
     pages = {(owned.row_group, owned.column): owned for owned in ranges if owned.kind == PAGES}
-    offsets = (pages[key].start - distance for key, distance in leading_bytes.items())
-    starts = sorted(chain((owned.start for owned in ranges), offsets, [footer.start]))
-    leading = {
-        key: distance
-        for key, distance in leading_bytes.items()
-        if _next(starts, pages[key].start - distance) == pages[key].start
-    }
-    is_included = any(
-        pages[key].end - distance <= _next(starts, pages[key].start) < pages[key].end
-        for key, distance in leading.items()
-    )
+    starts = [owned.start for owned in ranges]
+    starts.append(footer.start)
+    for key, distance in leading_bytes.items():
+        starts.append(pages[key].start - distance)
+    starts.sort()
+    leading = {}
+    is_included = False
+    for key, distance in leading_bytes.items():
+        start = pages[key].start
+        if _next(starts, start - distance) != start:
+            continue
+        leading[key] = distance
+        end = pages[key].end
+        if end - distance <= _next(starts, start) < end:
+            is_included = True
+    if not is_included:
+        yield from ranges
+        return
     for owned in ranges:
-        if is_included and owned.kind == PAGES:
-            end = owned.end - leading.get((owned.row_group, owned.column), 0)
-            yield owned._replace(end=max(owned.start + 1, min(end, _next(starts, owned.start))))
+        if owned.kind == PAGES:
+            distance = leading.get((owned.row_group, owned.column), 0)
+            end = min(owned.end - distance, _next(starts, owned.start))
+            yield owned._replace(end=max(owned.start + 1, end))
         else:
             yield owned
 
 
 def _next(starts: list[int], position: int) -> int:
     """Return the first of the sorted numbers above `position`, or the last number."""
-    return starts[min(bisect_right(starts, position), len(starts) - 1)]
+    place = bisect_right(starts, position)
+    return starts[min(place, len(starts) - 1)]
 
 
 def _classify(
@@ -338,14 +361,10 @@ def _classify(
 
 
 def _metadata_copy_at(file: ParquetFile, start: int, end: int, meta: ChunkMeta) -> Range | None:
+    read = file.source.read
+    limit = min(end, start + _MOST_METADATA_BYTES)
     try:
-        copy, length = read_prefix(
-            ColumnMetaData,
-            file.source.read,
-            start,
-            min(end, start + _MOST_METADATA_BYTES),
-            _METADATA_WINDOW,
-        )
+        copy, length = read_prefix(ColumnMetaData, read, start, limit, _METADATA_WINDOW)
     except UnreadableError:
         return None
     if not meta.is_copy(copy):
@@ -357,8 +376,9 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
     end_of_encrypted = file.end_of_encrypted_filter(start, end)
     if end_of_encrypted is not None:
         return Range(start, end_of_encrypted, OLD_FILTER)
+    data = file.source.read(start, min(HEADER_GUESS, end - start))
     try:
-        header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))
+        header = parse_header(data)
     except UnreadableError:
         return None
     stop = start + header.length + header.num_bytes
@@ -382,13 +402,15 @@ def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
 def _footer_in(file: ParquetFile, window: bytes, start: int) -> Range | None:
     at = window.find(_MAGICS)
     while at >= 0:
+        magic = window[at : at + len(MAGIC)]
         length = at + len(MAGIC) - TAIL_BYTES
-        is_magic = window[at : at + len(MAGIC)] in (MAGIC, MAGIC_ENCRYPTED)
-        if is_magic and length > 0 and int.from_bytes(window[length:at], "little") == length:
+        stated_length = int.from_bytes(window[max(0, length) : at], "little")
+        if magic in (MAGIC, MAGIC_ENCRYPTED) and 0 < length == stated_length:
+            end = start + length + TAIL_BYTES
             try:
-                file.parse_footer_ending_at(start + length + TAIL_BYTES)
+                file.parse_footer_ending_at(end)
             except (UnreadableError, RefusedError):
                 return None
-            return Range(start, start + length + TAIL_BYTES, OLD_FOOTER)
+            return Range(start, end, OLD_FOOTER)
         at = window.find(_MAGICS, at + 1)
     return None

@@ -119,7 +119,9 @@ class _Tally:
         self._column = column
         self._bloom = bloom
         self._hasher = hasher
-        key_bytes = 1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT
+        key_bytes = column.width or _KEY_BYTES_OF_TEXT
+        if column.physical == "BOOLEAN":
+            key_bytes = 1
         self._keys, self._filter_of_keys = _random_keys(key_bytes, hasher)  # type: ignore[arg-type]
         self._stored_keys = np.zeros(len(self._keys), np.bool_)
         self.values = 0
@@ -138,16 +140,15 @@ class _Tally:
         may be an unused entry of a dictionary, or pyarrow is needed to know that the pages were
         read correctly (`cross_check`).
         """
-        check = StatisticsCheck(file.footer, row_group, self._column)
-        if (
-            self._column.max_repetition
-            or not check.is_complete
-            or not is_tested(file.footer.metadata.created_by)
-        ):
+        column = self._column
+        check = StatisticsCheck(file.footer, row_group, column)
+        if column.max_repetition or not check.is_complete:
+            return False
+        if not is_tested(file.footer.metadata.created_by):
             return False
         try:
-            file.footer.ensure_counts(row_group, self._column)
-            values = StoredValues(file, (row_group, self._column.index), check, counts_all=True)
+            file.footer.ensure_counts(row_group, column)
+            values = StoredValues(file, (row_group, column.index), check, counts_all=True)
             for hashes in filter(len, values.hashes()):
                 if self._bloom.count_missing(hashes):
                     return False
@@ -177,14 +178,7 @@ class _Tally:
         if equals.narrow_bits(self._column) is not None:
             shown = values.hashes_shown(self._hasher)
         if self._bloom.count_missing(hashes) or self._bloom.count_missing(shown):
-            absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
-            absent |= np.frombuffer(self._bloom.check_hashes(shown), np.bool_) == 0
-            nans = values.are_nan()
-            self.excluded_nans += int(np.count_nonzero(absent & nans))
-            positions = np.flatnonzero(absent & ~nans)
-            self.false_negatives += len(positions)
-            for position in positions[: misses.SAMPLE - len(self.sample)].tolist():
-                self.sample[values[position]] = None
+            self._add_absent(values, self._are_absent(hashes) | self._are_absent(shown))
         self._mark_keys(hashes)
         # No reader queries a draft's filter for the normalised form.
         if equals.is_interval(self._column) and self._hasher is hashing:
@@ -196,15 +190,32 @@ class _Tally:
             if not self._bloom.check_hash(self._hasher.hash_value(plain)):
                 self.excluded_forms.add(plain)
 
+    def _are_absent(self, hashes: memoryview) -> NDArray[np.bool_]:
+        flags = self._bloom.check_hashes(hashes)
+        return np.frombuffer(flags, np.bool_) == 0
+
+    def _add_absent(self, values: PlainValues, absent: NDArray[np.bool_]) -> None:
+        """Count the values that the filter excludes, and keep some of them."""
+        nans = values.are_nan()
+        self.excluded_nans += int(np.count_nonzero(absent & nans))
+        positions = np.flatnonzero(absent & ~nans)
+        self.false_negatives += len(positions)
+        num_wanted = misses.SAMPLE - len(self.sample)
+        for position in positions[:num_wanted].tolist():
+            self.sample[values[position]] = None
+
     def _mark_keys(self, found: memoryview) -> None:
         """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a
         fraction of the time of a search."""
         if self._column.width is None or self._column.width >= _COLLISION_FREE_BYTES:
             return
-        flags = np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)
-        hashes = np.frombuffer(found, np.uint64)[flags]
-        at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
-        self._stored_keys[at[self._keys[at] == hashes]] = True
+        flags = self._filter_of_keys.check_hashes(found)
+        hashes = np.frombuffer(found, np.uint64)
+        hashes = hashes[np.frombuffer(flags, np.bool_)]
+        places = np.searchsorted(self._keys, hashes)
+        places = np.minimum(places, len(self._keys) - 1)
+        are_keys = self._keys[places] == hashes
+        self._stored_keys[places[are_keys]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
         """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only
@@ -222,7 +233,8 @@ def _random_keys(width: int, hasher: ValueHasher) -> tuple[NDArray[np.uint64], B
     """
     count = max(1, min(ABSENT_KEYS, _MAX_KEY_BYTES // width))
     plain = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
-    keys = np.unique(np.frombuffer(hasher.hash_fixed(plain, width), np.uint64))
+    hashes = hasher.hash_fixed(plain, width)
+    keys = np.unique(np.frombuffer(hashes, np.uint64))
     bloom = BloomFilter.sized_for(len(keys), _FPP_OF_KEYS)
     bloom.insert_hashes(keys.data)
     return keys, bloom

@@ -56,9 +56,8 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     while (addition := _own_addition(file, first)) is not None:
         first = addition.before
         own_places.update(addition.filters.items())
-    filters = {
-        key: place for key, place in footer.filter_places().items() if place.offset >= first.start
-    }
+    places = footer.filter_places().items()
+    filters = {key: place for key, place in places if place.offset >= first.start}
     # A footer may state another length than the one before: then it is unknown which bytes readers
     # need.
     if not filters.items() <= own_places:
@@ -80,7 +79,9 @@ def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
     addition = addition_of(file, footer)
     if addition is None or addition.before.start < end_of_data(file.footer):
         return None
-    return addition if _is_own(file, footer, addition) else None
+    if not _is_own(file, footer, addition):
+        return None
+    return addition
 
 
 def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
@@ -91,13 +92,20 @@ def addition_of(file: ParquetFile, footer: Footer) -> Addition | None:
     """
     start = footer.start
     filters = {}
-    for key, place in sorted(footer.filter_places().items(), key=lambda item: -item[1].offset):
-        if place.length is None or place.length <= 0 or place.offset + place.length != start:
+    places = footer.filter_places()
+    # The last filter first.
+    for key in sorted(places, key=lambda key: -places[key].offset):
+        place = places[key]
+        if place.length is None or place.length <= 0:
+            break
+        if place.offset + place.length != start:
             break
         start = place.offset
         filters[key] = place
     before = footer_ending_at(file, start)
-    return None if before is None else Addition(before, filters)
+    if before is None:
+        return None
+    return Addition(before, filters)
 
 
 def footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
@@ -119,7 +127,8 @@ def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
         if key in addition.filters:
             continue
         # The length of a filter may have been corrected.
-        if key not in old_places or old_places[key].offset != place.offset:
+        old_place = old_places.get(key)
+        if old_place is None or old_place.offset != place.offset:
             return False
     try:
         recorded_chunks = footer.recorded_chunks() | before.recorded_chunks()
@@ -136,32 +145,40 @@ def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace])
     """Return whether each filter has the header that this package writes; a header that is
     encrypted is not compared."""
     plain = [place for key, place in filters.items() if not file.has_key(*key)]
-    file.source.prefetch((place.offset, min(HEADER_GUESS, place.length or 0)) for place in plain)
+    file.source.prefetch(map(_range_of_header, plain))
     for place in plain:
-        data = file.source.read(place.offset, min(HEADER_GUESS, place.length or 0))
+        data = file.source.read(*_range_of_header(place))
         try:
             header = parse_header(data)
         except UnreadableError:
             return False
         if header.length + header.num_bytes != place.length:
             return False
-        if data[: header.length] != build_header(header.num_bytes):
+        own_header = build_header(header.num_bytes)
+        if data[: header.length] != own_header:
             return False
     return True
+
+
+def _range_of_header(place: FilterPlace) -> tuple[int, int]:
+    """Return the offset and the bytes to read of a filter for its header."""
+    return place.offset, min(HEADER_GUESS, place.length or 0)
 
 
 def hash_end(source: Source, end: int) -> str:
     """Hash the footer that ends at `end`, with its length word, and at least the last 64 bytes, as
     far as there are so many."""
     tail = source.read(max(0, end - TAIL_BYTES), min(end, TAIL_BYTES))
-    has_footer = len(tail) == TAIL_BYTES and tail[-len(MAGIC) :] in (MAGIC, MAGIC_ENCRYPTED)
+    length_word = tail[: -len(MAGIC)]
+    magic = tail[-len(MAGIC) :]
     length = _LEAST_HASHED
-    if has_footer:
-        footer_length = int.from_bytes(tail[: -len(MAGIC)], "little") + TAIL_BYTES
+    if len(tail) == TAIL_BYTES and magic in (MAGIC, MAGIC_ENCRYPTED):
+        footer_length = int.from_bytes(length_word, "little") + TAIL_BYTES
         if footer_length <= end:
             length = max(length, footer_length)
     start = max(0, end - length)
     digest = blake2b(digest_size=16)
     for offset in range(start, end, _WINDOW):
-        digest.update(source.read(offset, min(_WINDOW, end - offset)))
+        window = source.read(offset, min(_WINDOW, end - offset))
+        digest.update(window)
     return digest.hexdigest()

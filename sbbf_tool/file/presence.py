@@ -4,7 +4,6 @@ may hold them, and rows that a table has deleted are left out.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from sbbf_tool.file.confirm import (
     can_confirm,
     drop_deleted,
     find_values,
+    keep_rows,
 )
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
@@ -75,11 +75,16 @@ class _Presence:
 
     def count_rows(self) -> int:
         """Count the rows that certainly have a value, once for each value."""
-        return sum(count for match, count in self._counts.items() if not match.is_rounded)
+        num_rows = 0
+        for match, count in self._counts.items():
+            if not match.is_rounded:
+                num_rows += count
+        return num_rows
 
     def hits(self, doubt: str | None) -> list[Hit]:
         """Return the row groups of each value. With a doubt, no row is certain."""
-        hits = (self._hit(match, doubt) for match in sorted(self._row_groups))
+        matches = sorted(self._row_groups)
+        hits = (self._hit(match, doubt) for match in matches)
         return [hit for hit in hits if hit.row_groups]
 
     def _hit(self, match: Match, doubt: str | None) -> Hit:
@@ -108,20 +113,18 @@ def confirm_values(
     and what reading cannot show."""
     path = file.run.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
+    keeps_rows = bool(with_rows or deletes)
     presence = _Presence(question)
     rest: list[RowGroupAnswers] = []
     unreadable: list[str] = []
     kept: dict[int, list[ValueRows]] = {}
-    for each in answers:
-        content = _read(file, question, each)
-        if also and (content.values or not content.rest.is_absent):
-            content = _keep_rows(file, content, also)
+    for content in _read_all(file, question, answers, also):
         unreadable += content.unreadable
         rest.append(content.rest)
-        if with_rows or deletes:
-            kept[each.row_group] = content.values
+        if keeps_rows:
+            kept[content.rest.row_group] = content.values
         else:
-            presence.add(each.row_group, content.values)
+            presence.add(content.rest.row_group, content.values)
     doubt = None
     first_rows = _list_first_rows(file) if kept else []
     if kept and deletes:
@@ -134,16 +137,31 @@ def confirm_values(
     rows: Sequence[RowMatch] = ()
     if with_rows and doubt is None:
         list_rows = partial(_list_rows, question, kept, first_rows)
-        rows = tuple_of_few(LongSequence(RowMatch, list_rows, presence.count_rows()))
+        num_rows = presence.count_rows()
+        rows = tuple_of_few(LongSequence(RowMatch, list_rows, num_rows))
     open_answers = find_answers(question, rest)
     hits = (*presence.hits(doubt), *open_answers.hits)
     return FileAnswers(hits, open_answers.inconclusive, rows, unreadable)
 
 
+def _read_all(
+    file: ParquetFile,
+    question: Question,
+    answers: Iterable[RowGroupAnswers],
+    also: Sequence[NarrowedCondition],
+) -> Iterator[_ReadValues]:
+    """Read the row groups: yield of each the rows that satisfy all conditions."""
+    for each in answers:
+        content = _read(file, question, each)
+        if also and (content.values or not content.rest.is_absent):
+            content = _keep_rows(file, content, also)
+        yield content
+
+
 def _list_first_rows(file: ParquetFile) -> list[int]:
     """List the number in the file of the first row of each row group."""
-    numbers = range(file.footer.num_row_groups)
-    return [0, *accumulate(file.footer.num_rows(number) or 0 for number in numbers)]
+    counts = map(file.footer.num_rows, range(file.footer.num_row_groups))
+    return list(accumulate((count or 0 for count in counts), initial=0))
 
 
 def _list_rows(
@@ -155,8 +173,9 @@ def _list_rows(
         rows_of_values = [
             zip(rows, repeat(match.position)) for match, rows in values if not match.is_rounded
         ]
+        first_row = first_rows[row_group]
         for row, at in merge(*rows_of_values):
-            yield row_group, first_rows[row_group] + row, question.text(at), name
+            yield row_group, first_row + row, question.text(at), name
 
 
 def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:
@@ -167,9 +186,11 @@ def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _R
     values = query_or_doubt("column chunk", find_values, file, question, answers)
     if isinstance(values, BulkAnswer):
         assert values.unreadable is not None
-        return _ReadValues([], answers._replace(answers=values), (values.unreadable,))
+        unread = answers._replace(answers=values)
+        return _ReadValues([], unread, (values.unreadable,))
     verdicts = []
-    for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True):
+    pairs = zip(question.verdicts, answers.verdicts, strict=True)
+    for (at, _), verdict in pairs:
         if can_confirm(question, at):
             verdicts.append(RowGroupAnswer(answers.row_group, ABSENT))
         else:
@@ -178,7 +199,8 @@ def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _R
     uncertain = equals.uncertainty(file.footer, question.column)
     if uncertain:
         answer = BulkAnswer(answer=CANNOT_SAY, reason=uncertain)
-    return _ReadValues(values, answers._replace(answers=answer, verdicts=verdicts))
+    rest = answers._replace(answers=answer, verdicts=verdicts)
+    return _ReadValues(values, rest)
 
 
 def _keep_rows(
@@ -188,7 +210,8 @@ def _keep_rows(
     values, rest, _ = content
     number = rest.row_group
     unreadable = [*content.unreadable]
-    possible = np.full(file.footer.num_rows(number) or 0, not rest.is_absent)
+    num_rows = file.footer.num_rows(number) or 0
+    possible = np.full(num_rows, not rest.is_absent)
     for _, rows in values:
         possible[np.asarray(rows, np.int64)] = True
     certain = possible.copy()
@@ -204,16 +227,14 @@ def _keep_rows(
                 doubt = ROUNDED
         if doubt is not None and reason is None:
             reason = f"column {each.condition.named.name}: {doubt}"
-    if not possible.any() or (possible & ~certain).any():
-        answer = CANNOT_SAY if possible.any() else ABSENT
-        verdicts = [RowGroupAnswer(number, answer, reason)] * len(rest.verdicts)
-        rest = rest._replace(answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
-    kept = []
-    for match, rows in values:
-        numbers = np.asarray(rows, np.int64)
-        numbers = numbers[certain[numbers]]
-        if len(numbers):
-            kept.append(ValueRows(match, array("Q", numbers.tobytes())))
+    is_any_possible = possible.any()
+    is_any_open = (possible & ~certain).any()
+    if not is_any_possible or is_any_open:
+        answer = CANNOT_SAY if is_any_possible else ABSENT
+        verdict = RowGroupAnswer(number, answer, reason)
+        bulk_answer = BulkAnswer(b"", answer, reason)
+        rest = rest._replace(answers=bulk_answer, verdicts=[verdict] * len(rest.verdicts))
+    kept = keep_rows(values, certain.__getitem__)
     return _ReadValues(kept, rest, unreadable)
 
 
@@ -226,14 +247,16 @@ def _find_rows(
     about = condition.about
     if not isinstance(about, Question):
         certain |= any(map(about.is_in_all_rows, condition.condition.values))
-        return _SatisfyingRows(certain, rounded, None if certain.all() else about.reason)
+        reason = None if certain.all() else about.reason
+        return _SatisfyingRows(certain, rounded, reason)
     if not possible.any():
         return _SatisfyingRows(certain, rounded)
     content = _read(file, about, condition.answers[row_group])
     for match, rows in content.values:
         flags = rounded if match.is_rounded else certain
         flags[np.asarray(rows, np.int64)] = True
-    return _SatisfyingRows(certain, rounded, _find_doubt(content.rest), content.unreadable)
+    doubt = _find_doubt(content.rest)
+    return _SatisfyingRows(certain, rounded, doubt, content.unreadable)
 
 
 def _find_doubt(answers: RowGroupAnswers) -> str | None:

@@ -106,7 +106,9 @@ def narrow(
             yield RowGroupAnswers(number, candidates, BulkAnswer(), verdicts, STATISTICS)
             continue
         answer = query_or_doubt("filter", by_filter, file, number, question, candidates, dialect)
-        unreadable = () if answer.unreadable is None else (answer.unreadable,)
+        unreadable: tuple[str, ...] = ()
+        if answer.unreadable is not None:
+            unreadable = (answer.unreadable,)
         answers = RowGroupAnswers(number, candidates, answer, verdicts, FILTER, unreadable)
         is_undecided = answer.answer != ABSENT and not answer.values
         if is_undecided and not filters_only:
@@ -118,12 +120,12 @@ def _list_verdicts(
     file: ParquetFile, row_group: int, question: Question, *, filters_only: bool
 ) -> list[RowGroupAnswer]:
     """List the answer for each of the question's `verdicts`."""
+    special = [literal for _, literal in question.verdicts]
     if filters_only:
         return [
-            RowGroupAnswer(row_group, literal.verdict or "", literal.note)
-            for _, literal in question.verdicts
+            RowGroupAnswer(row_group, literal.verdict or "", literal.note) for literal in special
         ]
-    return [_answer_special(file, row_group, question, literal) for _, literal in question.verdicts]
+    return [_answer_special(file, row_group, question, literal) for literal in special]
 
 
 def _query_small_dictionary(
@@ -143,7 +145,8 @@ def _query_small_dictionary(
     if answer is None:
         return answers
     if answer.unreadable is not None:
-        return answers._replace(unreadable=(*answers.unreadable, answer.unreadable))
+        unreadable = (*answers.unreadable, answer.unreadable)
+        return answers._replace(unreadable=unreadable)
     if answer.answer == ABSENT:
         return answers._replace(answers=answer, decided_by=DICTIONARY)
     return answers
@@ -201,7 +204,8 @@ def _answer_special(
     limits = bounds_of(file.footer, row_group, column)
     plain = BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
-        is_inside = limits.low <= key_of(column, plain) <= limits.high
+        key = key_of(column, plain)
+        is_inside = limits.low <= key <= limits.high
         return RowGroupAnswer(row_group, MAYBE if is_inside else ABSENT)
     return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
 
@@ -226,7 +230,8 @@ def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> 
     if not meta.is_dictionary_encoded:
         return False
     start, _ = meta.page_range
-    return 0 < (meta.first_data_page or 0) - start <= _SMALL_DICTIONARY
+    dictionary_bytes = (meta.first_data_page or 0) - start
+    return 0 < dictionary_bytes <= _SMALL_DICTIONARY
 
 
 def by_dictionary(
@@ -241,18 +246,23 @@ def by_dictionary(
 
     column = question.column
     meta = file.footer.chunk_meta(row_group, column.index)
-    if not meta.is_dictionary_encoded or doubt_of_chunk(file, row_group, column, question.values):
+    if not meta.is_dictionary_encoded:
+        return None
+    if doubt_of_chunk(file, row_group, column, question.values):
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
         start, _ = meta.page_range
-        file.source.prefetch([(start, (meta.first_data_page or start) - start)])
-        page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
+        dictionary_bytes = (meta.first_data_page or start) - start
+        file.source.prefetch([(start, dictionary_bytes)])
+        chunk = PlainChunk(pages.read, column, pages.meta, pages.ensure_size)
+        page = chunk.dictionary()
         if page is None:
             reason = "its dictionary page is very large, or has an unsupported codec"
             return BulkAnswer(answer=CANNOT_SAY, reason=reason)
         normalised = equals.compares_normalised(file.footer, column)
-        entries = {*page.hashes, *page.hashes_of_equals(normalised_intervals=normalised)}
+        hashes_of_equals = page.hashes_of_equals(normalised_intervals=normalised)
+        entries = {*page.hashes, *hashes_of_equals}
     hashes, owners = question.hashes_in(candidates)
     flags = bytes(map(entries.__contains__, hashes))
     return BulkAnswer(build_bitmap(flags, owners))
@@ -265,7 +275,10 @@ def answers_by_statistics(
     candidates = by_statistics(file, row_group, question, bounds_of)
     inside = RowGroupAnswer(row_group, candidates.answer, candidates.reason)
     outside = RowGroupAnswer(row_group, ABSENT, candidates.reason)
-    answers = [inside if question.is_in(candidates, at) else outside for at in range(len(question))]
+    answers = []
+    for at in range(len(question)):
+        is_inside = question.is_in(candidates, at)
+        answers.append(inside if is_inside else outside)
     for at, literal in question.verdicts:
         answers[at] = _answer_special(file, row_group, question, literal, bounds_of)
     return answers
@@ -291,8 +304,8 @@ def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[st
     stated = stated_bounds(file.footer, row_group, column)
     if stated is None:
         return None
-    low, high = stated
-    return format_short(column, low, _MAX_CHARACTERS), format_short(column, high, _MAX_CHARACTERS)
+    low, high = (format_short(column, plain, _MAX_CHARACTERS) for plain in stated)
+    return low, high
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:

@@ -110,15 +110,17 @@ class Question:
         """The hashes by which stored values are looked up among these."""
         import numpy as np
 
-        bloom = BloomFilter.sized_for(max(len(self), 1), _FPP_OF_INDEX)
+        ndv = max(len(self), 1)
+        bloom = BloomFilter.sized_for(ndv, _FPP_OF_INDEX)
         bloom.insert_hashes(self.row.hashes)
         hashes = np.asarray(self.row.hashes)
         order = np.argsort(hashes, kind="stable")
         owners = order
         if not isinstance(self.row.owners, range):
             owners = np.asarray(self.row.owners)[order]
+        owners = owners.astype(np.uint32)
         ordered_hashes = array("Q", hashes[order].tobytes())
-        ordered_owners = array("I", owners.astype(np.uint32).tobytes())
+        ordered_owners = array("I", owners.tobytes())
         return HashIndex(memoryview(ordered_hashes), memoryview(ordered_owners), bloom)
 
     def forms(self, position: int) -> Mapping[int, bytes]:
@@ -144,10 +146,10 @@ class Question:
 
     def is_in(self, candidates: Candidates, position: int) -> bool:
         """Return whether a form of a value is among the candidates."""
-        return any(
-            place in candidates.ordered or place in candidates.unordered
-            for place in self._places[position]
-        )
+        for place in self._places[position]:
+            if place in candidates.ordered or place in candidates.unordered:
+                return True
+        return False
 
     def candidates(
         self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None
@@ -157,7 +159,9 @@ class Question:
         keys = self.row.keys
         ordered = range(len(keys))
         if bounds is not None:
-            ordered = range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
+            first = bisect_left(keys, bounds.low)
+            end = bisect_right(keys, bounds.high)
+            ordered = range(first, end)
         unordered = range(len(keys), len(self.row.hashes))
         return Candidates(ordered, unordered, answer, reason)
 
@@ -168,12 +172,14 @@ class Question:
         ordered = candidates.ordered
         unordered = candidates.unordered
         if not unordered or ordered.stop == unordered.start:
-            both = slice(ordered.start, ordered.stop + len(unordered))
+            end = ordered.stop + len(unordered)
+            both = slice(ordered.start, end)
             return memoryview(hashes)[both], owners[both]
         first = slice(ordered.start, ordered.stop)
         last = slice(unordered.start, unordered.stop)
         hashes_of_both = hashes[first] + hashes[last]
-        return memoryview(hashes_of_both), [*owners[first], *owners[last]]
+        owners_of_both = [*owners[first], *owners[last]]
+        return memoryview(hashes_of_both), owners_of_both
 
     @cached_property
     def queried(self) -> Sequence[QueriedValue]:
@@ -200,7 +206,9 @@ class Question:
         if isinstance(self.values, Texts):
             return self.values.text(position)
         value = self.values[position]
-        return value if isinstance(value, str) else self.literals[position].text
+        if isinstance(value, str):
+            return value
+        return self.literals[position].text
 
     @cached_property
     def _other_meaning(self) -> tuple[str, str] | None:
@@ -222,10 +230,12 @@ class Question:
         if self._other_meaning is None:
             return ()
         text, words = self._other_meaning
-        low = b""
+        stated = None
         if footer.num_row_groups:
-            low, _ = stated_bounds(footer, 0, self.column) or (b"", b"")
-        if literals.are_alike(low, text.encode("utf-8", "surrogateescape")):
+            stated = stated_bounds(footer, 0, self.column)
+        low = b"" if stated is None else stated[0]
+        plain = text.encode("utf-8", "surrogateescape")
+        if literals.are_alike(low, plain):
             return ()
         return (words,)
 

@@ -53,30 +53,37 @@ class Texts(Sequence["str | None"]):
 
     def __getitem__(self, position: int | slice) -> str | tuple[str | None, ...] | None:
         if isinstance(position, slice):
-            return tuple(self[at] for at in range(*position.indices(len(self))))
+            positions = range(len(self))[position]
+            return tuple(self[at] for at in positions)
         at = range(len(self))[position]
         return None if at < self.nulls else self.text(at)
 
     def text(self, position: int) -> str:
         """Return the value at a position from 0 to n - 1, which is not that of a null."""
-        plain = self.data[self.offsets[position] : self.offsets[position + 1]]
+        start = self.offsets[position]
+        end = self.offsets[position + 1]
+        plain = self.data[start:end]
         return plain.decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[str | None]:
         yield from [None] * self.nulls
         for start in range(self.nulls, len(self), _DECODED_AT_ONCE):
-            for value in self.encoded(start, min(start + _DECODED_AT_ONCE, len(self))):
+            stop = min(start + _DECODED_AT_ONCE, len(self))
+            for value in self.encoded(start, stop):
                 yield value.decode("utf-8", "surrogateescape")
 
     def encoded(self, start: int, stop: int) -> list[bytes]:
         """Return the bytes of the values from `start` up to `stop`."""
         data = self.data
-        return [data[first:end] for first, end in pairwise(self.offsets[start : stop + 1])]
+        offsets = self.offsets[start : stop + 1]
+        return [data[first:end] for first, end in pairwise(offsets)]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Texts):
             return NotImplemented
-        return (self.nulls, self.data, self.offsets) == (other.nulls, other.data, other.offsets)
+        if self.nulls != other.nulls or self.data != other.data:
+            return False
+        return self.offsets == other.offsets
 
     __hash__ = None  # type: ignore[assignment]  # as of a list
 
@@ -98,10 +105,11 @@ def values_of(values: object) -> Sequence[object]:
     if isinstance(values, Texts):
         return values
     items = tuple(as_values(values))
-    if len(items) > _MANY_TEXTS and all(type(item) is str for item in items):
-        try:
-            return Texts.of([[item.encode("utf-8", "surrogateescape") for item in items]])
-        except UnicodeEncodeError:
-            # A surrogate that stands for no byte. The notations refuse it.
-            pass
-    return items
+    if len(items) <= _MANY_TEXTS or not all(type(item) is str for item in items):
+        return items
+    try:
+        encoded = [item.encode("utf-8", "surrogateescape") for item in items]
+    except UnicodeEncodeError:
+        # A surrogate that stands for no byte. The notations refuse it.
+        return items
+    return Texts.of([encoded])
