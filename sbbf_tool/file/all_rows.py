@@ -84,7 +84,10 @@ class AllRows(Frozen):
         end = rows.first + rows.num_rows
         for start in range(rows.first, end, _WINDOW):
             window = range(start, min(start + _WINDOW, end))
-            yield _without(window, self.deletes) if self.deletes else window
+            if self.deletes:
+                yield _without(window, self.deletes)
+            else:
+                yield window
 
 
 def _without(window: range, deletes: tuple[Deletes, ...]) -> list[int]:
@@ -152,7 +155,8 @@ def _confirm(
     certain_texts = tuple(texts[at] for at in certain)
     path = file.run.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
-    rows = AllRows(_ranges(file, row_groups), deletes, certain_texts, about.name)
+    ranges = _ranges(file, row_groups)
+    rows = AllRows(ranges, deletes, certain_texts, about.name)
     doubt = _doubt_of(also)
     counts = dict.fromkeys(row_groups, 0)
     unreadable: tuple[str, ...] = ()
@@ -183,7 +187,8 @@ def _confirm(
 
 
 def _ranges(file: ParquetFile, row_groups: Sequence[int]) -> tuple[RowRange, ...]:
-    counts = [max(file.footer.num_rows(at) or 0, 0) for at in range(file.footer.num_row_groups)]
+    stated_counts = map(file.footer.num_rows, range(file.footer.num_row_groups))
+    counts = [max(count or 0, 0) for count in stated_counts]
     first_rows = [0, *accumulate(counts)]
     return tuple(RowRange(at, first_rows[at], counts[at]) for at in row_groups)
 

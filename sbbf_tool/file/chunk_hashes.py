@@ -125,12 +125,10 @@ class StoredValues:
         num_values = len(page)
         if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE:
             num_values = 0
-        return _Run(
-            num_values,
-            page.hashes,
-            page.hashes_of_equals(normalised_intervals=self._normalised),
-            None if self._check is None else page.extremes(),
-        )
+        hashes = page.hashes
+        hashes_of_equals = page.hashes_of_equals(normalised_intervals=self._normalised)
+        extremes = None if self._check is None else page.extremes()
+        return _Run(num_values, hashes, hashes_of_equals, extremes)
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(
@@ -142,12 +140,10 @@ class StoredValues:
 
         self.bytes_read += self._pages.bytes
         for run in read_chunk(self._file.footer, self._row_group, self._column, self._pages):
-            yield _Run(
-                len(run),
-                run.hashes(),
-                run.hashes_of_equals(),
-                None if self._check is None else run.extremes(),
-            )
+            hashes = run.hashes()
+            hashes_of_equals = run.hashes_of_equals()
+            extremes = None if self._check is None else run.extremes()
+            yield _Run(len(run), hashes, hashes_of_equals, extremes)
 
     def _read(self, offset: int, length: int) -> bytes:
         data = self._pages.read(offset, length)

@@ -98,7 +98,7 @@ def find_condition(
 
 
 def _find_missing(
-    file: ParquetFile, name: str, reuse: Reuse, *, strict: bool | None
+    file: ParquetFile, name: str, reuse: Reuse, *, strict: bool
 ) -> MissingColumn | None:
     """Return what is known of a column that the file lacks: see `missing_column`."""
     # Most files have the columns that are queried.

@@ -157,10 +157,13 @@ def _decode(
     """
     from sbbf_tool.parquet.values import read_chunk
 
-    column = file.footer.columns[key[1]]
-    decoded_values = StatisticsCheck(file.footer, key[0], column)
-    count = missing = 0
-    for run in read_chunk(file.footer, key[0], column, file.pages(key[0], column)):
+    row_group, number = key
+    column = file.footer.columns[number]
+    decoded_values = StatisticsCheck(file.footer, row_group, column)
+    count = 0
+    missing = 0
+    pages = file.pages(row_group, column)
+    for run in read_chunk(file.footer, row_group, column, pages):
         missing += bloom.count_missing(run.hashes())
         decoded_values.add(run.extremes())
         count += len(run)
@@ -183,8 +186,13 @@ def _decode(
 def is_tested(created_by: str | None) -> bool:
     """Return whether the tests cover this version of this writer; False if the file does not state
     both."""
-    match = _CREATED_BY.match(created_by) if isinstance(created_by, str) else None
-    return match is not None and (match["application"].strip(), match["version"]) in TESTED
+    if not isinstance(created_by, str):
+        return False
+    match = _CREATED_BY.match(created_by)
+    if match is None:
+        return False
+    application = match["application"].strip()
+    return (application, match["version"]) in TESTED
 
 
 def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:

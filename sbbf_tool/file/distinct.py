@@ -75,12 +75,14 @@ class Sketch:
         # others are distinct.
         smaller = hashes
         if len(hashes) > 3 * self._size:
-            smaller = hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))]
+            limit = 2 * self._size * _HASHES / len(hashes)
+            smaller = hashes[hashes < np.uint64(limit)]
         distinct_hashes = deduplicate(smaller)
-        if len(distinct_hashes) < self._size and len(smaller) < len(hashes):
+        drops_some = len(smaller) < len(hashes)
+        if drops_some and len(distinct_hashes) < self._size:
             distinct_hashes = deduplicate(hashes)
-            smaller = hashes
-        if len(distinct_hashes) > self._size or len(smaller) < len(hashes):
+            drops_some = False
+        if drops_some or len(distinct_hashes) > self._size:
             self._is_complete = False
         self._smallest = distinct_hashes[: self._size]
 
@@ -94,7 +96,8 @@ class Sketch:
     def ndv(self) -> float:
         if self.is_complete:
             return float(len(self._smallest))
-        return (self._size - 1) * _HASHES / float(self._smallest[-1])
+        largest_kept = float(self._smallest[-1])
+        return (self._size - 1) * _HASHES / largest_kept
 
     def smallest(self) -> tuple[NDArray[np.uint64], bool]:
         """Return the hashes by which chunks are compared, and whether these are all."""
@@ -145,10 +148,12 @@ def count_distinct(
             sketch.add(dictionary.hashes)
             ndv = float(len(dictionary))
             # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
-            if sketch.is_complete or sketch.ndv < ndv * (1 - 5 * STANDARD_ERROR):
+            least_ndv = ndv * (1 - 5 * STANDARD_ERROR)
+            if sketch.is_complete or sketch.ndv < least_ndv:
                 ndv = sketch.ndv
             return Distinct(count, ndv, DICTIONARY, *sketch.smallest())
-        if enough is None and file.footer.chunk_meta(row_group, column.index).bytes > WHOLE_BYTES:
+        meta = file.footer.chunk_meta(row_group, column.index)
+        if enough is None and meta.bytes > WHOLE_BYTES:
             enough = PART_VALUES
         with closing(values.stored_hashes()) as runs:
             ndv, num_values, is_all = _estimate_ndv(sketch, runs, enough, count)
@@ -158,7 +163,8 @@ def count_distinct(
         how = EXACT
     else:
         how = ESTIMATED
-    return Distinct(max(num_values, count), ndv, how, *sketch.smallest())
+    most_values = max(num_values, count)
+    return Distinct(most_values, ndv, how, *sketch.smallest())
 
 
 def _estimate_ndv(
@@ -173,12 +179,15 @@ def _estimate_ndv(
     second half of the values read, extrapolated over the rest, therefore gives an upper bound: a
     filter sized for it is not too small.
     """
-    num_values = half = 0
+    num_values = 0
+    half = 0
     ndv_of_half = 0.0
     for hashes in runs:
         if enough is not None and num_values >= enough:
-            slope = max(0.0, sketch.ndv - ndv_of_half) / max(1, num_values - half)
-            return min(float(count), sketch.ndv + slope * (count - num_values)), num_values, False
+            new_values = max(0.0, sketch.ndv - ndv_of_half)
+            rate = new_values / max(1, num_values - half)
+            ndv = sketch.ndv + rate * (count - num_values)
+            return min(float(count), ndv), num_values, False
         sketch.add(hashes)
         num_values += len(hashes)
         if enough is not None and num_values <= enough / 2:
@@ -190,9 +199,11 @@ def _estimate_ndv(
 def containment(first: Distinct, second: Distinct) -> float | None:
     """Return the share of the distinct values of `first` that `second` also holds; None if `first`
     has none to compare."""
-    limit = min(
-        (float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes),
-        default=_HASHES,
-    )
+    partial = (distinct for distinct in (first, second) if not distinct.has_all_hashes)
+    limits = (float(distinct.hashes[-1]) for distinct in partial)
+    limit = min(limits, default=_HASHES)
     hashes = first.hashes[first.hashes <= limit]
-    return float(np.isin(hashes, second.hashes, assume_unique=True).mean()) if len(hashes) else None
+    if not len(hashes):
+        return None
+    are_in_second = np.isin(hashes, second.hashes, assume_unique=True)
+    return float(are_in_second.mean())

@@ -48,7 +48,8 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
         return None
     from sbbf_tool.file.missing_column import statement_of
 
-    statement = statement_of(os.path.dirname(file.name), column.path[0].casefold())
+    folder = os.path.dirname(file.name)
+    statement = statement_of(folder, column.path[0].casefold())
     if statement is None or all(statement.answer(value) == ABSENT for value in values):
         return None
     return f"{statement.reason}, which readers may use in place of the stored values"
@@ -62,8 +63,9 @@ def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str |
         return None
     if path[-1] == "typed_value":
         residuals = {(*path[:at], "value") for at, name in enumerate(path) if name == "typed_value"}
-        found = [other for other in file.footer.columns if other.variant in residuals]
-        if all(file.footer.chunk_meta(row_group, other.index).has_only_nulls for other in found):
+        binary_parts = (other for other in file.footer.columns if other.variant in residuals)
+        metas = (file.footer.chunk_meta(row_group, other.index) for other in binary_parts)
+        if all(meta.has_only_nulls for meta in metas):
             return None
     return "it is a part of a VARIANT, whose other parts may hold the value in binary form"
 

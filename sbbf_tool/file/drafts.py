@@ -79,7 +79,9 @@ def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | No
         hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
         if all(holds(bloom, hasher, plain) for plain in sample):
             fitting.append(DraftFilter(reading.dialect, candidate, bloom))
-    return fitting[0] if len(fitting) == 1 else None
+    if len(fitting) != 1:
+        return None
+    return fitting[0]
 
 
 def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:

@@ -230,14 +230,14 @@ class HashRowBuilder:
 
         numbers = np.frombuffer(keys, keys.typecode)
         hashes = np.frombuffer(self._hashes, np.uint64)
-        order = np.argsort(numbers, kind="stable")
-        order = order.astype(np.uint32)
+        places = np.argsort(numbers, kind="stable")
+        order = places.astype(np.uint32)
         numbers[:] = numbers[order]
         hashes[:] = hashes[order]
         owners = order
         if self._owners is not None:
-            owners = np.frombuffer(self._owners, np.uint64)[order]
-            owners = owners.astype(np.uint32)
+            owners_in_order = np.frombuffer(self._owners, np.uint64)[order]
+            owners = owners_in_order.astype(np.uint32)
         return HashRow(self._hashes, owners.data, keys, self._special)
 
 

@@ -192,7 +192,8 @@ class _Tally:
 
     def _are_absent(self, hashes: memoryview) -> NDArray[np.bool_]:
         flags = self._bloom.check_hashes(hashes)
-        return np.frombuffer(flags, np.bool_) == 0
+        absent: NDArray[np.bool_] = np.frombuffer(flags, np.bool_) == 0
+        return absent
 
     def _add_absent(self, values: PlainValues, absent: NDArray[np.bool_]) -> None:
         """Count the values that the filter excludes, and keep some of them."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from math import isfinite
 from typing import Literal, NamedTuple, TypeAlias
 
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
@@ -49,7 +50,8 @@ def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]
     if no hypothesis does."""
     if not bloom.bits_set:
         return Cause(EMPTY, "no bit is set: no value was inserted", lambda *_: False)
-    if bloom.fpp ** len(false_negatives) * len(CAUSES) > _MAX_CHANCE:
+    chance_of_one = bloom.fpp ** len(false_negatives)
+    if chance_of_one * len(CAUSES) > _MAX_CHANCE:
         return None
     for cause in CAUSES:
         if all(cause.holds_value(bloom, column, plain) for plain in false_negatives):
@@ -68,7 +70,8 @@ if the form does not apply."""
 def _holds_form(form: Form, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
     with suppress(ValueError, OverflowError, struct.error):
         variant = form(column, plain)
-        return variant is not None and variant != plain and bloom.check_hash(hash_value(variant))
+        if variant is not None and variant != plain:
+            return bloom.check_hash(hash_value(variant))
     return False
 
 
@@ -76,10 +79,11 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
     """Return the result of JavaScript's `String(value)`, which is what parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
         signed = column.logical is None or column.logical.signed
-        return str(int.from_bytes(plain, "little", signed=signed)).encode()
+        number = int.from_bytes(plain, "little", signed=signed)
+        return str(number).encode()
     if column.physical in ("FLOAT", "DOUBLE") and column.float_format is not None:
-        (number,) = struct.unpack(column.float_format, plain)
-        return _javascript_number(number).encode()
+        (fraction,) = struct.unpack(column.float_format, plain)
+        return _javascript_number(fraction).encode()
     if column.physical == "BOOLEAN":
         return b"true" if plain[0] else b"false"
     return plain.decode("utf-8", "replace").encode()
@@ -94,11 +98,14 @@ def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
     return _javascript_number(number).encode()
 
 
+_JAVASCRIPT_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
 def _javascript_number(number: float) -> str:
     """Format a number like ECMAScript's Number::toString: shortest digits, with an exponent from
     1e21 up and from 1e-7 down."""
-    if number != number or number in (float("inf"), float("-inf")):
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
+    if not isfinite(number):
+        return _JAVASCRIPT_NAMES[repr(number)]
     if number == 0:
         return "0"
     digits = Decimal(repr(number)).normalize()
@@ -113,22 +120,28 @@ def _integer(width: int, column: Column, plain: bytes, *, signed: bool = True) -
     if column.physical not in ("INT32", "INT64") or len(plain) == width:
         return None
     number = int.from_bytes(plain, "little", signed=signed)
-    lowest_bits = number & (1 << 8 * width) - 1
+    mask = (1 << 8 * width) - 1
+    lowest_bits = number & mask
     return lowest_bits.to_bytes(width, "little")
 
 
 def _with_length(column: Column, plain: bytes) -> bytes | None:
-    return len(plain).to_bytes(4, "little") + plain if column.physical == "BYTE_ARRAY" else None
+    if column.physical != "BYTE_ARRAY":
+        return None
+    return len(plain).to_bytes(4, "little") + plain
 
 
 def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-    return narrow_bits(column) is not None and bloom.check_hash(hash_value(plain))
+    if narrow_bits(column) is None:
+        return False
+    return bloom.check_hash(hash_value(plain))
 
 
 def _float(layout: str, column: Column, plain: bytes) -> bytes | None:
     if column.float_format is None:
         return None
-    return struct.pack(layout, *struct.unpack(column.float_format, plain))
+    (number,) = struct.unpack(column.float_format, plain)
+    return struct.pack(layout, number)
 
 
 def _decimal(width: int | None, order: Order, column: Column, plain: bytes) -> bytes | None:
@@ -149,7 +162,8 @@ def _decimal(width: int | None, order: Order, column: Column, plain: bytes) -> b
 def _holds_in_dialect(dialect: Dialect, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
     """Query for a value that is hashed and stored as in a draft of the format, whatever the header
     states."""
-    return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
+    hasher = hasher_for(dialect, column, bloom.num_blocks)
+    return holds(bloom, hasher, plain)
 
 
 def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
@@ -158,7 +172,8 @@ def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, pla
     num_blocks = bloom.num_blocks // divisor
     if num_blocks == 0:
         return False
-    first_blocks = BloomFilter(bloom.bitset[: num_blocks * BLOCK_BYTES])
+    num_bytes = num_blocks * BLOCK_BYTES
+    first_blocks = BloomFilter(bloom.bitset[:num_bytes])
     return first_blocks.check_hash(hash_value(plain))
 
 

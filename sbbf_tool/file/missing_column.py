@@ -196,7 +196,8 @@ def _may_be_equal(stored: str, value: object) -> bool:
     if stored.casefold() == text.casefold():
         return True
     if re.fullmatch(_DATE, stored):
-        return not re.fullmatch(_DATE, text) and any(map(str.isdigit, text))
+        has_digits = any(map(str.isdigit, text))
+        return has_digits and not re.fullmatch(_DATE, text)
     stored_number = _number(stored)
     number = _number(text)
     if stored_number is None or number is None:
@@ -216,7 +217,8 @@ def _are_close(first: Decimal, second: Decimal) -> bool:
     if not (first.is_finite() and second.is_finite()):
         return True
     try:
-        return abs(first - second) <= _RELATIVE_ERROR * max(abs(first), abs(second))
+        largest = max(abs(first), abs(second))
+        return abs(first - second) <= _RELATIVE_ERROR * largest
     except ArithmeticError:
         # One of them is beyond the range of Decimal.
         return True
@@ -230,9 +232,12 @@ def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
         stored_key = parse_value(stored, type_name)
     except UsageError:
         return False
+    # Bytes have several forms as text, and NaN equals itself for some readers only.
     is_number = isinstance(key, tuple) and isinstance(key[-1], Decimal)
-    if key is None or _differ_in_zone(stored, text, type_name) or (is_number and key[0]):
-        # Bytes have several forms as text, and NaN equals itself for some readers only.
+    is_nan = is_number and key[0]
+    if key is None or is_nan:
+        return False
+    if _differ_in_zone(stored, text, type_name):
         return False
     return bool(key == stored_key)
 
@@ -247,8 +252,11 @@ def _text_of(value: object) -> str:
 
 
 def _differ_in_zone(stored: str, text: str, type_name: str) -> bool:
-    is_time = type_name.lower().startswith("timestamp")
-    return is_time and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))
+    if not type_name.lower().startswith("timestamp"):
+        return False
+    has_stored_zone = bool(re.search(_ZONE, stored))
+    has_zone = bool(re.search(_ZONE, text))
+    return has_stored_zone != has_zone
 
 
 def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:

@@ -238,7 +238,8 @@ class ParquetFile:
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises
         UnreadableError, RefusedError."""
-        tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
+        last_bytes = self.source.read(end - TAIL_BYTES, TAIL_BYTES)
+        tail = parse_tail(last_bytes, end)
         stored = self.source.read(tail.start, tail.length)
         footer, _ = parse_stored_footer(stored, tail, self.ring, self._leaves)
         return footer
@@ -392,8 +393,10 @@ class ParquetFile:
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Return whether a chunk is encrypted and its key is present."""
+        if self._cipher is None:
+            return False
         index = column if isinstance(column, int) else column.index
-        return self._cipher is not None and self._cipher.has_key((row_group, index))
+        return self._cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
         """Return the warnings about key material that is stored beside this file and that a copy
@@ -401,7 +404,9 @@ class ParquetFile:
         mine = key_material_path(self.name)
         copied = key_material_path(target)
         is_same = os.path.abspath(mine) == os.path.abspath(copied)
-        if self._cipher is None or is_same or not os.path.lexists(mine):
+        if is_same or self._cipher is None:
+            return []
+        if not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
@@ -439,8 +444,10 @@ def _read_tail(source: Source) -> Tail:
     """Read the last bytes of a file. Raises NotParquetError, and UnreadableError for the beginning
     of a Parquet file."""
     size = source.size
+    start_of_tail = max(0, size - TAIL_BYTES)
+    last_bytes = source.read(start_of_tail, min(size, TAIL_BYTES))
     try:
-        return parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+        return parse_tail(last_bytes, size)
     except NotParquetError as error:
         start = source.read(0, min(size, _FIRST_BYTES))
         if start.startswith((MAGIC, MAGIC_ENCRYPTED)):

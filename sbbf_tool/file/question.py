@@ -246,6 +246,11 @@ class Question:
             return False
         return any(isinstance(value, bytearray | memoryview) for value in self.values)
 
+    def is_about(self, values: Sequence[object]) -> bool:
+        """Return whether the question is about the same object with values, unless these may have
+        changed since."""
+        return self.values is values and not self.has_buffers
+
     def of(self, column: Column) -> Question:
         """Return the same question for a column that stores its values in the same form."""
         question = copy(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.column_names import ColumnNames
 
 _MOST_FORMS = 8
+_Leaves: TypeAlias = "tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]]"
+"""A schema, the names of its columns in a table, and its leaves."""
 
 
 class Reuse:
@@ -29,9 +31,7 @@ class Reuse:
     def __init__(self) -> None:
         # Each field is assigned as one value, so that a thread never sees half of another thread's
         # update.
-        self._leaves: tuple[
-            tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...
-        ] = ()
+        self._leaves: tuple[_Leaves, ...] = ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._questions: dict[tuple[Column, bool | None], Question] = {}
         self._last_questions: dict[tuple[int, bool | None], Question] = {}
@@ -55,7 +55,8 @@ class Reuse:
             if schema == schema_before and (names is names_before or names == names_before):
                 return columns
         columns = leaf_columns(schema) if names is None else names.leaf_columns(schema)
-        self._leaves = (*self._leaves[1 - _MOST_FORMS :], (schema, names, columns))
+        last_leaves = self._leaves[1 - _MOST_FORMS :]
+        self._leaves = (*last_leaves, (schema, names, columns))
         return columns
 
     def find_column(self, columns: Sequence[Column], name: str) -> Column:
@@ -74,17 +75,11 @@ class Reuse:
         from sbbf_tool.file.question import question_of
 
         last = self._last_questions.get((id(column), is_strict))
-        if (
-            last is not None
-            and last.values is values
-            and last.column is column
-            and not last.has_buffers
-        ):
+        if last is not None and last.column is column and last.is_about(values):
             return last
         form = (_form_of(column), is_strict)
         question = self._questions.get(form)
-        # The value of a buffer may change before the next call.
-        if question is None or question.values is not values or question.has_buffers:
+        if question is None or not question.is_about(values):
             question = question_of(column, values, is_strict=is_strict)
         elif question.column != column:
             question = question.of(column)
@@ -101,9 +96,10 @@ def _form_of(column: Column) -> Column:
     schema, whether values are optional, and a logical type that says no more than the physical
     one."""
     logical = column.logical
-    is_signed = logical is not None and logical.kind == "INT" and logical.signed
-    if logical is not None and is_signed and logical.bits == 8 * (column.width or 0):
-        logical = None
+    if logical is not None and logical.kind == "INT" and logical.signed:
+        stored_bits = 8 * (column.width or 0)
+        if logical.bits == stored_bits:
+            logical = None
     return replace(
         column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0
     )

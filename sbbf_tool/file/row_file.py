@@ -68,7 +68,8 @@ def _read_row_groups(
     footer = file.footer
     chunks = []
     for number in range(footer.num_row_groups):
-        if not 0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS:
+        num_rows = footer.num_rows(number) or 0
+        if not 0 <= num_rows <= _MOST_ROWS:
             raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows")
         for column in footer.columns:
             chunk = footer.chunk(number, column.index)
@@ -80,7 +81,8 @@ def _read_row_groups(
         for number in range(reader.num_row_groups):
             plain_bytes = 0
             table = reader.read_row_group(number, columns=list(columns), use_threads=False)
-            yield zip(*(_values(table.column(name)) for name in columns), strict=True)
+            values_by_column = (_values(table.column(name)) for name in columns)
+            yield zip(*values_by_column, strict=True)
 
 
 def _values(column: pa.ChunkedArray) -> Iterator[Any]:
