@@ -84,7 +84,9 @@ class Dialect:
     def hash_value(self, plain: Buffer, *, is_number: bool) -> int:
         """Hash one value from its plain-encoded bytes to 64 bits."""
         data = b"" if is_number and self.numbers_as_nothing else plain
-        return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
+        if self.hash == MURMUR3:
+            return murmur3(data, self.seed)
+        return hashing.hash_value(data)
 
     def convert_hash(self, h: int, num_blocks: int) -> int:
         """Convert `h` to the hash for which today's rules select the same block of `num_blocks`,
@@ -123,7 +125,8 @@ class Hasher:
             return memoryview(array("Q", [self.hash_value(b"")]) * count)
         if self.dialect.hash == MURMUR3:
             view, count = buffers.rows(values, width)
-            return self._hash_murmur(view, range(0, (count + 1) * width, width))
+            offsets = range(0, (count + 1) * width, width)
+            return self._hash_murmur(view, offsets)
         return self._convert_hashes(hashing.hash_fixed(values, width))
 
     def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:

@@ -198,8 +198,10 @@ class BloomFilter:
                 f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined",
                 hint="fold the larger one first",
             )
-        bits = int.from_bytes(self._bitset, "little") | int.from_bytes(other._bitset, "little")
-        return BloomFilter(bytearray(bits.to_bytes(self.num_bytes, "little")))
+        bits = int.from_bytes(self._bitset, "little")
+        bits |= int.from_bytes(other._bitset, "little")
+        united = bits.to_bytes(self.num_bytes, "little")
+        return BloomFilter(bytearray(united))
 
     __or__ = union
 
@@ -255,11 +257,17 @@ class BloomFilter:
     def has_identical_blocks(self) -> bool:
         """Whether there are two or more blocks and all are the same. Such a filter is empty,
         saturated, or not the result of hashing."""
+        if self.num_blocks < 2:
+            return False
         whole = self._bitset[: self.num_blocks * BLOCK_BYTES]
         step = 1 << 15
-        pattern = bytes(whole[:BLOCK_BYTES]) * (min(len(whole), step) // BLOCK_BYTES)
-        slices = (bytes(whole[start : start + step]) for start in range(0, len(whole), step))
-        return self.num_blocks > 1 and all(part == pattern[: len(part)] for part in slices)
+        num_repeated = min(len(whole), step) // BLOCK_BYTES
+        pattern = bytes(whole[:BLOCK_BYTES]) * num_repeated
+        for start in range(0, len(whole), step):
+            part = bytes(whole[start : start + step])
+            if part != pattern[: len(part)]:
+                return False
+        return True
 
     def __bytes__(self) -> bytes:
         return bytes(self._bitset)

@@ -48,13 +48,17 @@ def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
     h1 = h2 = seed
     tail = len(data) - len(data) % BLOCK_BYTES
     for at in range(0, tail, BLOCK_BYTES):
-        h1 ^= _mix1(int.from_bytes(data[at : at + 8], "little"))
-        h1 = ((_rotl(h1, 27) + h2) * 5 + ADD1) & _U64
-        h2 ^= _mix2(int.from_bytes(data[at + 8 : at + 16], "little"))
-        h2 = ((_rotl(h2, 31) + h1) * 5 + ADD2) & _U64
+        k1 = int.from_bytes(data[at : at + 8], "little")
+        k2 = int.from_bytes(data[at + 8 : at + 16], "little")
+        h1 = _rotl(h1 ^ _mix1(k1), 27)
+        h1 = ((h1 + h2) * 5 + ADD1) & _U64
+        h2 = _rotl(h2 ^ _mix2(k2), 31)
+        h2 = ((h2 + h1) * 5 + ADD2) & _U64
     # The remainder, up to 15 bytes. A missing half changes nothing: mixing zero gives zero.
-    h1 ^= _mix1(int.from_bytes(data[tail : tail + 8], "little"))
-    h2 ^= _mix2(int.from_bytes(data[tail + 8 :], "little"))
+    k1 = int.from_bytes(data[tail : tail + 8], "little")
+    k2 = int.from_bytes(data[tail + 8 :], "little")
+    h1 ^= _mix1(k1)
+    h2 ^= _mix2(k2)
     h1 ^= len(data)
     h2 ^= len(data)
     h1 = (h1 + h2) & _U64

@@ -203,8 +203,8 @@ def _column(table: U8, at: int, dtype: str) -> U64:
 def _xxh64_rows(table: U8) -> U64:
     """Hash each row with XXH64, seed 0; the steps are those of `spec.xxh64`, each for all rows at
     once."""
-    count, width = table.shape
-    h = _merge_stripes(table) if width >= _STRIPE_BYTES else np.full(count, _P5, np.uint64)
+    _, width = table.shape
+    h = _merge_stripes(table)
     h = _mix_remainder(h + np.uint64(width), table)
     h = (h ^ h >> np.uint64(33)) * _P2
     h = (h ^ h >> np.uint64(29)) * _P3
@@ -212,8 +212,11 @@ def _xxh64_rows(table: U8) -> U64:
 
 
 def _merge_stripes(table: U8) -> U64:
-    """Do steps 1 to 3: four accumulators over the whole stripes of each row, then merged."""
+    """Do steps 1 to 3: four accumulators over the whole stripes of each row, then merged; short
+    rows have no stripes."""
     count, width = table.shape
+    if width < _STRIPE_BYTES:
+        return np.full(count, _P5, np.uint64)
     # The scalar sums wrap, as the specification requires; numpy would warn about it.
     starts = ((int(_P1) + int(_P2)) % 2**64, int(_P2), 0, -int(_P1) % 2**64)
     lanes = [np.full(count, start, np.uint64) for start in starts]

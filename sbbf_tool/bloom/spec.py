@@ -199,13 +199,15 @@ def extremes_variable(
     data: Buffer, offsets: Buffer, offset_width: int
 ) -> tuple[bytes, bytes] | None:
     view, spans = _spans(data, offsets, offset_width)
-    return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
+    values = (bytes(view[start:end]) for start, end in spans)
+    return _extremes(values, bytes)
 
 
 def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | None:
     view = buffers.flat(page)
     spans = buffers.prefixed_spans(view, count)
-    return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
+    values = (bytes(view[start:end]) for start, end in spans)
+    return _extremes(values, bytes)
 
 
 def _as_numbers(numbers: Iterable[int]) -> memoryview:
@@ -249,7 +251,8 @@ def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
 
 def check(bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
     view = buffers.blocks(bitset, num_blocks)
-    return bytes(filter_check(view, num_blocks, h) for h in buffers.hashes_of(hashes))
+    answers = (filter_check(view, num_blocks, h) for h in buffers.hashes_of(hashes))
+    return bytes(answers)
 
 
 def count_missing(bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:

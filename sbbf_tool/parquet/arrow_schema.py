@@ -28,19 +28,16 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
     DECIMAL: all readers interpret other Parquet types alike, and the look-up imports pyarrow.
     """
     is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
-    stored = next(
-        (entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY),
-        None,
-    )
-    if (
-        stored is None
-        or column.nested
-        or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY")
-    ):
+    if column.nested or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY"):
+        return None
+    entries = footer.metadata.key_value_metadata or ()
+    stored = next((entry.value for entry in entries if entry.key == _KEY), None)
+    if stored is None:
         return None
     # A table may have another name for the column.
-    leaves = [element.name for element in footer.metadata.schema[1:] if is_leaf(element)]
-    return _types_of(stored).get(leaves[column.index])
+    leaves = list(filter(is_leaf, footer.metadata.schema[1:]))
+    types = _types_of(stored)
+    return types.get(leaves[column.index].name)
 
 
 @lru_cache(maxsize=2)
@@ -49,7 +46,8 @@ def _types_of(stored: str) -> dict[str, str]:
     import pyarrow as pa
 
     try:
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+        message = base64.b64decode(stored)
+        schema = pa.ipc.read_schema(pa.py_buffer(message))
     except (pa.ArrowException, OSError, ValueError):
         return {}  # damaged, or written by a later version of Arrow
     times = Counter(schema.names)

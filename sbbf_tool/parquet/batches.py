@@ -75,8 +75,10 @@ def plan_batches(
     average = max(1.0, (decoded_bytes or meta.total_uncompressed_size or 0) / num_values)
     if decoded_bytes is not None and decoded_bytes <= MOST_BYTES:
         return Batches(rows_for(USUAL_BYTES / average))
-    longest = _longest_value(list(pages()), longest_in_dictionary)
-    return Batches(rows_for(min(USUAL_BYTES / average, MOST_BYTES / max(1.0, longest))))
+    longest = max(1.0, _longest_value(list(pages()), longest_in_dictionary))
+    usual_values = USUAL_BYTES / average
+    most_values = MOST_BYTES / longest
+    return Batches(rows_for(min(usual_values, most_values)))
 
 
 def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
@@ -94,11 +96,13 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
 def _longest_value(pages: list[StoredPage], longest_in_dictionary: Callable[[], int]) -> float:
     """Return an upper bound in bytes per value for any run of values, ignoring up to one page at
     either end."""
-    in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
+    sizes = (page.size for page in pages if page.is_dictionary)
+    in_dictionary = max(sizes, default=0)
     data = [page for page in pages if page.data is not None]
     if data and data[0].data.encoding in DICTIONARY_ENCODINGS:
         in_dictionary = longest_in_dictionary()
-    return max((_bytes_per_value(page, in_dictionary) for page in data), default=0.0)
+    longest_by_page = (_bytes_per_value(page, in_dictionary) for page in data)
+    return max(longest_by_page, default=0.0)
 
 
 def _bytes_per_value(page: StoredPage, in_dictionary: int) -> float:

@@ -27,12 +27,14 @@ class Pairs(NamedTuple):
     @classmethod
     def of_all(cls, count: int, form: bytes) -> Pairs:
         """Pair each of `count` values with the same bytes."""
-        return cls(np.arange(count), [form], np.zeros(count, np.int64))
+        numbers = np.zeros(count, np.int64)
+        return cls(np.arange(count), [form], numbers)
 
     def are_equal_fixed(self, plain: memoryview, width: int) -> NDArray[np.bool_]:
         """Compare values of `width` bytes each, stored back to back."""
+        joined_forms = b"".join(self.forms)
         values = np.frombuffer(plain, np.uint8).reshape(-1, width)
-        forms = np.frombuffer(b"".join(self.forms), np.uint8).reshape(-1, width)
+        forms = np.frombuffer(joined_forms, np.uint8).reshape(-1, width)
         are_equal = values[self.places] == forms[self.numbers]
         return cast("NDArray[np.bool_]", are_equal.all(axis=1))
 

@@ -37,7 +37,11 @@ INTERVAL_FORM = "normalized-v1"
 _DUCKDB = "DuckDB"
 
 _INTEGERS = {"INT32": "<i4", "INT64": "<i8"}
-_ZEROS = {"<e": ("0000", "0080"), "<f": ("00000000", "00000080"), "<d": ("00" * 8, "00" * 7 + "80")}
+_ZEROS = {
+    "<e": ("0000", "0080"),
+    "<f": ("00000000", "00000080"),
+    "<d": ("0000000000000000", "0000000000000080"),
+}
 _NANS = {
     "<e": ("007e", "00fe"),
     "<f": ("0000c07f", "0000c0ff"),
@@ -106,7 +110,9 @@ def uncertainty(footer: Footer, column: Column) -> str | None:
 def narrow_bits(column: Column) -> int | None:
     """Return the bits of an integer that is annotated as narrower than it is stored; None for other
     columns."""
-    if column.logical is None or column.logical.kind != "INT" or column.physical not in _INTEGERS:
+    if column.logical is None or column.logical.kind != "INT":
+        return None
+    if column.physical not in _INTEGERS:
         return None
     bits = column.logical.bits
     if not bits or bits >= 8 * (column.width or 0):
@@ -206,7 +212,8 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
     numbers = numbers_shown(column, plain)
     if numbers is not None:
         stored, shown = numbers
-        return hashing.hash_fixed(shown[shown != stored].tobytes(), shown.itemsize)
+        others = shown[shown != stored]
+        return hashing.hash_fixed(others.tobytes(), others.itemsize)
     hashes = map(hashing.hash_value, of_floats(column, plain))
     return memoryview(native_array("Q", hashes))
 

@@ -79,7 +79,9 @@ class ChunkIndex:
     def without_chunks(self, row_group: int) -> bytes:
         """Return a `RowGroup` with an empty list of column chunks."""
         at = self._at(row_group)
-        return self.raw[at.start : at.list_start] + _EMPTY_LIST + self.raw[at.list_end : at.end]
+        before = self.raw[at.start : at.list_start]
+        after = self.raw[at.list_end : at.end]
+        return before + _EMPTY_LIST + after
 
     def row_group(self, number: int) -> bytes:
         """Return a `RowGroup`."""
@@ -260,7 +262,8 @@ class FooterStructs:
         if self.index is None:
             return self._all()[number]
         if number not in self._row_groups:
-            self._row_groups[number] = parse_struct(RowGroup, self.index.without_chunks(number))
+            raw = self.index.without_chunks(number)
+            self._row_groups[number] = parse_struct(RowGroup, raw)
         return self._row_groups[number]
 
     def column_chunk(self, row_group: int, column: int) -> ColumnChunk:
@@ -280,7 +283,8 @@ class FooterStructs:
 
     def _has_looked_at_many(self) -> bool:
         assert self.index is not None
-        return len(self._chunks) >= max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE)
+        many = max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE)
+        return len(self._chunks) >= many
 
     def column_chunks(self, row_group: int) -> Iterator[ColumnChunk]:
         """Iterate over the structs of a row group's column chunks, in the columns' order."""
@@ -304,7 +308,8 @@ class FooterStructs:
         # fields.
         numbers = self._numbers.get((names, presence))
         if numbers is None:
-            numbers = self._numbers[names, presence] = self.index.numbers(names, presence=presence)
+            numbers = self.index.numbers(names, presence=presence)
+            self._numbers[names, presence] = numbers
         return numbers
 
     def _values(self, name: str) -> Iterator[Any]:

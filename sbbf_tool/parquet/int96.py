@@ -106,7 +106,8 @@ def other_forms_of(plain: bytes) -> tuple[bytes, ...]:
 
 
 def _plain(day: int, nanos: int) -> bytes:
-    return nanos.to_bytes(8, "little", signed=True) + day.to_bytes(4, "little", signed=True)
+    nanos_bytes = nanos.to_bytes(8, "little", signed=True)
+    return nanos_bytes + day.to_bytes(4, "little", signed=True)
 
 
 def forms_beside(plain: memoryview) -> bytes:

@@ -172,7 +172,9 @@ def _fraction(match: re.Match[str], num_digits: int) -> tuple[int, bool]:
     """Return the first digits of the fraction of a second as a number, and whether others that are
     not zero follow them."""
     digits = match["fraction"] or ""
-    return int(digits[:num_digits].ljust(num_digits, "0")), bool(digits[num_digits:].strip("0"))
+    first_digits = digits[:num_digits].ljust(num_digits, "0")
+    finer = bool(digits[num_digits:].strip("0"))
+    return int(first_digits), finer
 
 
 def _seconds(hours: int, minutes: int, seconds: int) -> int:
@@ -211,9 +213,10 @@ def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
 
     microsecond = timedelta(microseconds=1)
     try:
-        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + local_nanos // 1000 * microsecond
+        epoch = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone))
     except (KeyError, OSError):
         raise ValueError("not a zone") from None
+    local = epoch + local_nanos // 1000 * microsecond
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return first // microsecond * 1000, second // microsecond * 1000
 
@@ -222,7 +225,8 @@ def _days(match: re.Match[str]) -> int:
     year = int(match["year"])
     if match["bc"]:
         year = 1 - year
-    days = days_of(Date(year, int(match["month"]), int(match["day"])))
+    date = Date(year, int(match["month"]), int(match["day"]))
+    days = days_of(date)
     if days is None:
         raise ValueError("not a day of the calendar")
     return days

@@ -67,15 +67,19 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
     num_packed = 0
     packed: list[memoryview] = []
     while remaining > 0:
+        window = data[: position + _MOST_HEADER_BYTES]
         try:
-            header, position = compact.read_varint(data[: position + _MOST_HEADER_BYTES], position)
+            header, position = compact.read_varint(window, position)
         except IndexError:
             raise ValueError("the levels end early, or a number among them is too large") from None
         if header & 1:
-            size = (header >> 1) * width
-            packed.append(data[position : position + size])
+            num_groups = header >> 1
+            size = num_groups * width
+            groups = data[position : position + size]
+            packed.append(groups)
             # The last group may be cut to the bytes that hold the remaining levels.
-            length = min(remaining, (header >> 1) * 8, len(packed[-1]) * 8 // width)
+            num_stored = len(groups) * 8 // width
+            length = min(remaining, num_groups * 8, num_stored)
             if not length:
                 raise ValueError("the levels end early")
             num_packed += length
@@ -88,7 +92,8 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
                 packed = []
                 num_packed = 0
             length = min(remaining, header >> 1)
-            yield length, int.from_bytes(data[position : position + size], "little")
+            level = int.from_bytes(data[position : position + size], "little")
+            yield length, level
         position += size
         remaining -= length
     if packed:

@@ -193,10 +193,12 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
     if column.physical != "DOUBLE" or len(literal.forms) != 1:
         return literal
     (exact,) = literal.forms
+    (number,) = struct.unpack("<d", exact)
     try:
-        (rounded,) = struct.unpack("<f", struct.pack("<f", *struct.unpack("<d", exact)))
+        single = struct.pack("<f", number)
     except OverflowError:
         return literal
+    (rounded,) = struct.unpack("<f", single)
     other = struct.pack("<d", rounded)
     if other == exact:
         return literal
@@ -265,7 +267,12 @@ def _plain_meant(text: str) -> str | None:
     encoded = text.encode("utf-8", "surrogateescape")
     if not re.search(_ESCAPED, encoded):
         return None
-    return re.sub(_ESCAPED, lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
+    plain = re.sub(_ESCAPED, _byte_of, encoded)
+    return plain.hex()
+
+
+def _byte_of(escape: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(escape[1].decode())
 
 
 def are_alike(first: bytes, second: bytes) -> bool:

@@ -64,7 +64,9 @@ class PlainValues:
         self.rows = rows
         """Number of the row of each value in its row group, if requested."""
         self._width = 1 if column.physical == "BOOLEAN" else column.width
-        self._array = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.uint8())
+        self._array = array
         self._normalised_intervals = normalised_intervals
 
     def __len__(self) -> int:
@@ -74,7 +76,8 @@ class PlainValues:
         """Return the plain bytes of one value."""
         if self._width is not None:
             start = position * self._width
-            return bytes(self._fixed(self._width)[start : start + self._width])
+            plain = self._fixed(self._width)
+            return bytes(plain[start : start + self._width])
         value = self._array[position]
         if isinstance(value, pa.DictionaryScalar):
             value = value.value
@@ -122,14 +125,17 @@ class PlainValues:
             return statistics.of_fixed(self.column, self._fixed(self._width))
         array = self._array
         if isinstance(array, pa.DictionaryArray):
-            is_used = np.bincount(_indices(array), minlength=len(array.dictionary)) > 0
+            counts = np.bincount(_indices(array), minlength=len(array.dictionary))
+            is_used = counts > 0
             array = array.dictionary.filter(pa.array(is_used))
         return statistics.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
         """Hash the bytes that mean one of these values but are not stored for it: see `equals`. The
         hashes are in no particular order."""
-        plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
+        plain = memoryview(b"")
+        if self._width is not None:
+            plain = self._fixed(self._width)
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
     def hashes_shown(self, hasher: ValueHasher) -> memoryview:
@@ -161,15 +167,20 @@ class PlainValues:
 
     def _fixed(self, width: int) -> memoryview:
         start = self._array.offset * width
-        return memoryview(self._array.buffers()[1])[start : start + len(self) * width]
+        end = start + len(self) * width
+        _, values = self._array.buffers()
+        return memoryview(values)[start:end]
 
 
 def _variable(array: pa.Array) -> tuple[memoryview | bytes, memoryview, int]:
     """Return the data, the offsets into it, and the bytes of an offset."""
     _, offsets, data = array.buffers()
     size = 8 if pa.types.is_large_binary(array.type) else 4
-    window = memoryview(offsets)[array.offset * size : (array.offset + len(array) + 1) * size]
-    return memoryview(data) if data is not None else b"", window, size
+    first = array.offset
+    last = first + len(array)
+    window = memoryview(offsets)[first * size : (last + 1) * size]
+    view = b"" if data is None else memoryview(data)
+    return view, window, size
 
 
 def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
