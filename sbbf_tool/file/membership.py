@@ -81,7 +81,12 @@ def _report(
 ) -> FilterVerification:
     """Report what the stored values and the absent keys say of a filter."""
     sample = list(tally.sample)
-    cause = misses.explain(bloom, column, sample) if sample else None
+    cause: str | None = None
+    explanation: str | None = None
+    hypothesis = misses.explain(bloom, column, sample) if sample else None
+    if hypothesis is not None:
+        cause = hypothesis.name
+        explanation = hypothesis.explanation
     examples = [literals.format_short(column, plain) for plain in sample[:_EXAMPLES]]
     excluded_forms = {literals.format_short(column, plain) for plain in tally.excluded_forms}
     absent = tally.absent_keys()
@@ -100,8 +105,8 @@ def _report(
         verified_values=tally.values,
         false_negatives=tally.false_negatives,
         examples=tuple(examples),
-        cause=cause.name if cause else None,
-        explanation=cause.explanation if cause else None,
+        cause=cause,
+        explanation=explanation,
         excluded_nans=tally.excluded_nans,
         excluded_forms=tuple(sorted(excluded_forms)),
         excluded_intervals=tally.excluded_intervals,

@@ -51,7 +51,11 @@ def name_other_kind(start: bytes) -> tuple[str, str] | None:
             "a file of zero bytes, which was never written or was cut off",
             "write or copy it again",
         )
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return _name_text(start.removeprefix(b"\xef\xbb\xbf").lstrip())
+
+
+def _name_text(text: bytes) -> tuple[str, str] | None:
+    """Name the kind of text that begins with these bytes; None if they are no text."""
     if text[:1] == b"<":
         return "a document of HTML or XML", _OF_AN_ERROR
     if text[:1] in (b"{", b"["):
