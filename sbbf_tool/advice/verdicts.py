@@ -15,7 +15,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_number, format_percent
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.query_engines.verdicts import Use, list_warnings, use_of
+from sbbf_tool.query_engines.uses import Use, list_warnings, use_of
 from sbbf_tool.reports.engines import EngineVerdict
 
 ADD = "add"

@@ -26,7 +26,7 @@ from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, Patch, Piece
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
-from sbbf_tool.query_engines.verdicts import harm_in
+from sbbf_tool.query_engines.uses import harm_in
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.spool import Spool

@@ -8,7 +8,6 @@ are facts; `engines.toml` explains them.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pkgutil import get_data
@@ -52,7 +51,7 @@ class ReleaseRun(Frozen):
     def outcome_of(self, family: str) -> str:
         """Return the outcome for a family: harm with any predicate, otherwise `used` with any
         predicate, otherwise `unused`."""
-        outcomes = {by_family.get(family) for by_family in self.outcomes.values()}
+        outcomes = [by_family.get(family) for by_family in self.outcomes.values()]
         for outcome in (*EFFECTS, USED):
             if outcome in outcomes:
                 return outcome
@@ -79,12 +78,17 @@ class ReleaseRun(Frozen):
 @lru_cache(maxsize=1)
 def read_runs() -> dict[str, tuple[ReleaseRun, ...]]:
     """Read the runs of each engine, from the oldest release to the newest, once."""
+    import tomllib  # most calls need no table
+
     data = get_data(__package__, "runs.toml")
     assert data is not None, "the package contains the file"
     runs: dict[str, list[ReleaseRun]] = {}
     for run in parse_runs(tomllib.loads(data.decode())):
         runs.setdefault(run.engine, []).append(run)
-    return {engine: tuple(sorted(of_engine, key=order_of)) for engine, of_engine in runs.items()}
+    sorted_runs = {}
+    for engine, of_engine in runs.items():
+        sorted_runs[engine] = tuple(sorted(of_engine, key=order_of))
+    return sorted_runs
 
 
 def parse_runs(data: Mapping[str, Any]) -> list[ReleaseRun]:
@@ -125,21 +129,35 @@ def numbers_of(version: str) -> list[int]:
 def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
     """Describe the predicates that query filters in the newest of these runs, and since which
     release; None if none does."""
-    first = next((run for run in runs if run.uses_filters), None)
+    first = find_first_using(runs)
     if first is None or not runs[-1].uses_filters:
         return None
+    from_the_first = []
     since: dict[str, list[str]] = {}
-    by_predicate = {name: _find_first_use(runs, name) for name in runs[-1].predicates}
+    by_predicate: dict[str, ReleaseRun] = {}
+    for name in runs[-1].predicates:
+        by_predicate[name] = _find_first_use(runs, name)
     for name, run in by_predicate.items():
-        if name == IN_MANY and by_predicate.get(IN) is run:  # it says no more than IN
-            continue
-        since.setdefault("" if run is first else run.version, []).append(name)
+        if name == IN_MANY and by_predicate.get(IN) is run:
+            continue  # it says no more than IN
+        if run is first:
+            from_the_first.append(name)
+        else:
+            since.setdefault(run.version, []).append(name)
     parts = []
-    if "" in since:
-        parts.append(_join(since.pop("")))
+    if from_the_first:
+        parts.append(_join(from_the_first))
     for version, names in since.items():
         parts.append(f"since {version} {_join(names)}")
     return ", and ".join(parts)
+
+
+def find_first_using(runs: Iterable[ReleaseRun]) -> ReleaseRun | None:
+    """Return the oldest of these releases that uses filters; None if none does."""
+    for run in runs:
+        if run.uses_filters:
+            return run
+    return None
 
 
 def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:

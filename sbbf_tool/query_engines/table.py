@@ -6,7 +6,6 @@ Both are checked against the rules at the top of `engines.toml`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import filter as filter_names
 from functools import lru_cache
@@ -14,7 +13,12 @@ from pkgutil import get_data
 from typing import Any
 
 from sbbf_tool.frozen import replace
-from sbbf_tool.query_engines.runs import ReleaseRun, describe_predicates, read_runs
+from sbbf_tool.query_engines.runs import (
+    ReleaseRun,
+    describe_predicates,
+    find_first_using,
+    read_runs,
+)
 from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
 from sbbf_tool.reports.engines import (
     ColumnFamily,
@@ -40,13 +44,17 @@ def read_families() -> tuple[ColumnFamily, ...]:
 
 def read_release(run: ReleaseRun) -> EngineReport:
     """Read the table of one engine as it was in one release, that of a run."""
-    data = _read_data()
-    (row,) = [row for row in data["engine"] if row["id"] == run.engine]
-    return _read_engine(row, [family.id for family in read_families()], [run])
+    families = _ids_of(read_families())
+    for row in _read_data()["engine"]:
+        if row["id"] == run.engine:
+            return _read_engine(row, families, [run])
+    raise LookupError(f"no engine has the id {run.engine}")
 
 
 @lru_cache(maxsize=1)
 def _read_data() -> dict[str, Any]:
+    import tomllib  # most calls need no table
+
     # Importing importlib.resources takes three times as long.
     data = get_data(__package__, "engines.toml")
     assert data is not None, "the package contains the file"
@@ -57,20 +65,27 @@ def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]
     """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it
     breaks a rule at its top."""
     families = _parse_families(data)
-    names = [family.id for family in families]
-
-    def read(row: Mapping[str, Any]) -> EngineReport:
-        return _read_engine(row, names, runs.get(row["id"], ()), is_whole=True)
-
-    reports = tuple(map(read, data["engine"]))
-    for ids in (names, [report.id for report in reports]):
+    family_ids = _ids_of(families)
+    reports = []
+    for row in data["engine"]:
+        runs_of_engine = runs.get(row["id"], ())
+        reports.append(_read_engine(row, family_ids, runs_of_engine, is_whole=True))
+    for ids in (family_ids, _ids_of(reports)):
         if len(set(ids)) < len(ids):
             raise ValueError(f"duplicate id in {ids}")
-    return EnginesReport(families, reports)
+    return EnginesReport(families, tuple(reports))
+
+
+def _ids_of(rows: Iterable[ColumnFamily | EngineReport]) -> list[str]:
+    return [row.id for row in rows]
 
 
 def _parse_families(data: Mapping[str, Any]) -> tuple[ColumnFamily, ...]:
-    return tuple(ColumnFamily(**_freeze_values(row)) for row in data["families"])
+    families = []
+    for row in data["families"]:
+        fields = _freeze_values(row)
+        families.append(ColumnFamily(**fields))
+    return tuple(families)
 
 
 def _read_engine(
@@ -82,21 +97,7 @@ def _read_engine(
 ) -> EngineReport:
     """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain
     one."""
-    facts = _freeze_values(row)
-    facts.pop("row", None)
-    if "bounds" in row:
-        facts["bounds"] = _read_bounds(row["bounds"], families)
-    if runs:
-        run_facts = _facts_of_runs(runs)
-        conflicts = facts.keys() & run_facts.keys()
-        if conflicts:
-            raise ValueError(
-                f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule "
-                "that they are not stated"
-            )
-        facts |= run_facts
-        if not runs[-1].uses_filters:
-            facts["places"] = ()
+    facts = _read_facts(row, families, runs)
     common = {
         "engine": row["id"],
         "name": row["name"],
@@ -116,27 +117,59 @@ def _read_engine(
     return report
 
 
+def _read_facts(
+    row: Mapping[str, Any], families: Sequence[str], runs: Sequence[ReleaseRun]
+) -> dict[str, Any]:
+    """Return the facts about an engine, those that are stated and those that its runs show."""
+    facts = _freeze_values(row)
+    facts.pop("row", None)
+    if "bounds" in row:
+        facts["bounds"] = _read_bounds(row["bounds"], families)
+    if not runs:
+        return facts
+    run_facts = _facts_of_runs(runs)
+    conflicts = facts.keys() & run_facts.keys()
+    if conflicts:
+        raise ValueError(
+            f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule "
+            "that they are not stated"
+        )
+    facts |= run_facts
+    if not runs[-1].uses_filters:
+        facts["places"] = ()
+    return facts
+
+
 def _read_bounds(row: Mapping[str, Sequence[str]], families: Sequence[str]) -> EngineBounds:
     """Read the families of each form of bounds, which are those of the patterns except those of
     patterns that begin with `!`. Forms may be listed together, with commas between them."""
     by_form: dict[str, tuple[str, ...]] = {}
     for forms, patterns in row.items():
-        excluded = _expand_patterns([name[1:] for name in patterns if name[0] == "!"], families)
-        included = _expand_patterns([name for name in patterns if name[0] != "!"], families)
+        excluding = []
+        including = []
+        for pattern in patterns:
+            if pattern.startswith("!"):
+                excluding.append(pattern.removeprefix("!"))
+            else:
+                including.append(pattern)
+        excluded = _expand_patterns(excluding, families)
+        included = _expand_patterns(including, families)
+        trusted = tuple(name for name in included if name not in excluded)
         for form in forms.split(", "):
-            by_form[form] = tuple(name for name in included if name not in excluded)
+            by_form[form] = trusted
     return EngineBounds(**by_form)
 
 
 def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:
     """Return the facts about an engine that its runs show."""
+    releases = [TestedRelease(run.version, run.package, run.date) for run in runs]
     facts: dict[str, Any] = {
         "version": runs[-1].version,
         "evidence": RUN,
         "predicates": describe_predicates(runs),
+        "releases": tuple(releases),
     }
-    facts["releases"] = tuple(TestedRelease(run.version, run.package, run.date) for run in runs)
-    first = next((run for run in runs if run.uses_filters), None)
+    first = find_first_using(runs)
     if first is not None and first is not runs[0]:
         facts["since"] = first.version
     return facts
@@ -160,10 +193,11 @@ def _judge_runs(
     verdicts = []
     for family in families:
         verdict, start = judge.judge(family, len(runs) - 1)
-        harmful = [at for at in range(start) if runs[at].outcome_of(family) in EFFECTS]
-        if harmful:
-            older_verdict, _ = judge.judge(family, harmful[-1])
-            verdict = replace(verdict, older_verdict=older_verdict)
+        for older in reversed(range(start)):
+            if runs[older].outcome_of(family) in EFFECTS:
+                older_verdict, _ = judge.judge(family, older)
+                verdict = replace(verdict, older_verdict=older_verdict)
+                break
         verdicts.append(verdict)
     stale = explanations.keys() - judge.used
     if is_whole and stale:
@@ -177,13 +211,21 @@ def _read_explanations(row: Mapping[str, Any], families: Sequence[str]) -> _Expl
     """Read the rows of an engine that was run."""
     explanations: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in row.get("row", ()):
-        fields = {name: value for name, value in entry.items() if name != "on"}
+        fields = _without_families(entry)
+        outcome = entry.get("effect") or entry["verdict"]
         for family in _expand_patterns(entry["on"], families):
-            key = (family, entry.get("effect") or entry["verdict"])
+            key = (family, outcome)
             if key in explanations:
                 raise ValueError(f"{row['id']}: two rows on {family}")
             explanations[key] = fields
     return explanations
+
+
+def _without_families(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row but for the patterns of the families that it is about."""
+    fields = dict(entry)
+    del fields["on"]
+    return fields
 
 
 class _Judge:
@@ -200,30 +242,44 @@ class _Judge:
         self._runs = runs
         self._common = common
         self._explanations = explanations
-        using = [at for at, run in enumerate(runs) if run.uses_filters]
-        self._first_use = using[0] if using else len(runs)
+        self._first = find_first_using(runs)
         self.used: set[tuple[str, str]] = set()
         """The explanations that a verdict has."""
 
     def judge(self, family: str, last: int) -> tuple[EngineVerdict, int]:
         """Return the verdict on the releases that end with this one and do the same, and the
         position of the first of them."""
-        runs = self._runs
-        outcome = runs[last].outcome_of(family)
+        outcome = self._runs[last].outcome_of(family)
         start = last
-        while start and runs[start - 1].outcome_of(family) == outcome:
+        while start and self._runs[start - 1].outcome_of(family) == outcome:
             start -= 1
+        newest = self._runs[last]
+        # An explanation may name another source than the engine's.
+        fields = {**self._common, **self._explain(family, outcome, newest)}
         verdict = EngineVerdict(
-            **{**self._common, **self._explain(family, outcome, runs[last])},
+            **fields,
             family=family,
-            since=runs[start].version if start > self._first_use else None,
-            until=runs[last].version if last < len(runs) - 1 else None,
-            predicates=runs[last].predicates_of(family),
+            since=self._name_start(start),
+            until=self._name_end(last),
+            predicates=newest.predicates_of(family),
         )
         _check(verdict)
         return verdict, start
 
+    def _name_start(self, start: int) -> str | None:
+        """Return the release since which a verdict holds; None if it holds since the engine uses
+        filters, or if the engine uses none."""
+        if self._first is None or start <= self._runs.index(self._first):
+            return None
+        return self._runs[start].version
+
+    def _name_end(self, last: int) -> str | None:
+        """Return the release until which a verdict holds; None for the newest."""
+        is_newest = last == len(self._runs) - 1
+        return None if is_newest else self._runs[last].version
+
     def _explain(self, family: str, outcome: str, run: ReleaseRun) -> Mapping[str, Any]:
+        """Return the fields of the row that explains an outcome, and mark it as used."""
         self.used.add((family, outcome))
         fields = self._explanations.get((family, outcome))
         if fields is not None:
@@ -243,19 +299,24 @@ def _read_verdicts(
     current: dict[str, EngineVerdict] = {}
     older: dict[str, EngineVerdict] = {}
     for entry in row.get("row", ()):
-        fields = {key: value for key, value in entry.items() if key != "on"}
+        fields = {**common, **_without_families(entry)}
         for family in _expand_patterns(entry["on"], families):
-            verdict = EngineVerdict(**{**common, "family": family, **fields})
+            verdict = EngineVerdict(family=family, **fields)
             _check(verdict)
-            verdicts_by_family = older if verdict.until else current
+            verdicts_by_family = current
+            if verdict.until:
+                verdicts_by_family = older
             if family in verdicts_by_family:
                 raise ValueError(f"{row['id']}: two rows on {family}")
             verdicts_by_family[family] = verdict
-    default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
     verdicts = []
     for family in families:
-        unused = EngineVerdict(**{**common, "family": family, **default})
-        verdict = current.get(family, unused)
+        verdict = current.get(family) or EngineVerdict(
+            family=family,
+            verdict=UNUSED,
+            explanation=row["default_explanation"],
+            **common,
+        )
         verdicts.append(replace(verdict, older_verdict=older.get(family)))
     return tuple(verdicts)
 
@@ -287,4 +348,8 @@ def _check(verdict: EngineVerdict) -> None:
 
 def _freeze_values(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy with tuples in place of lists."""
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    frozen = dict(row)
+    for name, value in row.items():
+        if isinstance(value, list):
+            frozen[name] = tuple(value)
+    return frozen

@@ -5,32 +5,31 @@ The facts are in `engines.toml` beside this module; comments at its top document
 fact has the release for which it is true, its source, and whether it was verified by running the
 engine. Facts become outdated; a verdict is advice, not a guarantee.
 
-The file is read at the first look-up. The common types need no look-up, because there are no
-warnings about them. The engines that count are those that the user names, or all in the table.
+The file is read at the first look-up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
-from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.statistics import Bounds, bounds, bounds_by_form
+from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
+from sbbf_tool.query_engines.table import read_families, read_release, read_table
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PLACES, UNUSED, USED
+from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 if TYPE_CHECKING:
     from sbbf_tool.parquet.footer import Footer
-    from sbbf_tool.query_engines.runs import ReleaseRun
-    from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 
 def find_engine(name: str) -> EngineReport:
@@ -43,7 +42,8 @@ def find_engine(name: str) -> EngineReport:
             reports[spelling.casefold()] = report
     match = reports.get(name.casefold())
     if match is None:
-        hint = suggest_names(name, reports, (report.id for report in engines))
+        ids = [report.id for report in engines]
+        hint = suggest_names(name, reports, ids)
         raise UsageError(f"unknown engine {name!r}", hint=hint)
     return match
 
@@ -83,24 +83,23 @@ def list_verdicts(
 
 def find_family(column: Column) -> ColumnFamily:
     """Find the first family to which the column belongs."""
-    digits = column.logical.precision if column.logical is not None else 0
-    return _match_family(column.type_name, digits, column.type_length > _count_needed_bytes(digits))
+    digits = 0
+    if column.logical is not None:
+        digits = column.logical.precision
+    is_padded = column.type_length > _count_needed_bytes(digits)
+    return _match_family(column.type_name, digits, is_padded)
 
 
 @lru_cache(maxsize=1024)
 def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
-    def fits(family: ColumnFamily) -> bool:
-        if not any(is_match(pattern, type_name) for pattern in family.types):
-            return False
-        if family.precision is not None:
-            least, most = family.precision
-            if not least <= digits <= most:
-                return False
-        return family.padded in (None, padded)
+    def has_type(family: ColumnFamily) -> bool:
+        return any(is_match(pattern, type_name) for pattern in family.types)
 
-    from sbbf_tool.query_engines.table import read_families
-
-    return next(filter(fits, read_families()))
+    for family in read_families():
+        least, most = family.precision or (digits, digits)
+        if has_type(family) and least <= digits <= most and family.padded in (None, padded):
+            return family
+    raise LookupError(f"no family has the type {type_name}")
 
 
 def is_match(pattern: str, type_name: str) -> bool:
@@ -109,12 +108,11 @@ def is_match(pattern: str, type_name: str) -> bool:
 
     `INT64` does not match `INT64 DECIMAL(9,2)`, and `* *` matches any type with a logical part.
     """
-    from fnmatch import fnmatchcase
-
-    return all(
-        fnmatchcase(name, expected)
-        for expected, name in zip(pattern.partition(" "), type_name.partition(" "), strict=True)
-    )
+    physical_pattern, _, logical_pattern = pattern.partition(" ")
+    physical, _, logical = type_name.partition(" ")
+    if bool(logical_pattern) != bool(logical):
+        return False
+    return fnmatchcase(physical, physical_pattern) and fnmatchcase(logical, logical_pattern)
 
 
 def _count_needed_bytes(digits: int) -> int:
@@ -146,7 +144,7 @@ def classify_place(column: Column) -> str:
     return "struct" if column.nested else "top"
 
 
-def _name_place_or(name: str, column: Column) -> str:
+def name_place_or(name: str, column: Column) -> str:
     """Return the words for values inside lists and maps, or `name` for any other column."""
     return PLACES[classify_place(column)] if column.max_repetition else name
 
@@ -212,9 +210,6 @@ def _list_violated_limits(report: EngineReport, bitset_bytes: int) -> list[str]:
 
 
 def load_table() -> EnginesReport:
-    # This is imported here because most calls need no table, and reading the table imports tomllib.
-    from sbbf_tool.query_engines.table import read_table
-
     return read_table()
 
 
@@ -227,7 +222,9 @@ def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str])
     if matches:
         return f"did you mean {' or '.join(matches)}?"
     names = list(all_names)
-    separator = "; " if any("," in name for name in names) else ", "
+    separator = ", "
+    if any("," in name for name in names):
+        separator = "; "
     return f"known names: {separator.join(names)}"
 
 
@@ -243,19 +240,14 @@ def find_release(text: str) -> EngineReport:
     the versions of its package, of the package: `chdb-4.4`. A name without a version stands for the
     newest release. Raises UsageError.
     """
-    from sbbf_tool.query_engines.runs import read_runs
-
     match = _RELEASE.fullmatch(text.strip())
     if match is None or _SEPARATOR.search(match["name"]):
         return _find_engine_without_version(text.strip())
     name = match["name"]
     version = match["version"]
-    of_package = [
-        run
-        for run in chain.from_iterable(read_runs().values())
-        if run.package.split()[0] == name.casefold() != run.engine
-    ]
-    engine = find_engine(of_package[0].engine if of_package else name)
+    of_package = _list_runs_of_package(name.casefold())
+    engine_name = of_package[0].engine if of_package else name
+    engine = find_engine(engine_name)
     if not engine.releases:
         raise UsageError(
             f"no release of {engine.name} was run",
@@ -270,18 +262,28 @@ def find_release(text: str) -> EngineReport:
     return _read_release(engine, runs, version, is_package=bool(of_package))
 
 
+def _list_runs_of_package(package: str) -> list[ReleaseRun]:
+    """List the runs of a package whose name is not that of its engine."""
+    runs = []
+    for run in chain.from_iterable(read_runs().values()):
+        name, *_ = run.package.split()
+        if name == package and name != run.engine:
+            runs.append(run)
+    return runs
+
+
 def is_release(text: str, engine: EngineReport) -> bool:
     """Return whether `engine`, which `find_release` returned for this text, is the very release or
     one of those that it names."""
-    from sbbf_tool.query_engines.runs import numbers_of
-
     match = _RELEASE.fullmatch(text.strip())
     if match is None:
         return True
     (release,) = engine.releases
     target = numbers_of(match["version"])
-    versions = (release.version, release.package.split()[1])
-    return any(numbers_of(version)[: len(target)] == target for version in versions)
+    for version in (release.version, release.package.split()[1]):
+        if numbers_of(version)[: len(target)] == target:
+            return True
+    return False
 
 
 def _find_engine_without_version(text: str) -> EngineReport:
@@ -304,44 +306,35 @@ def _find_engine_without_version(text: str) -> EngineReport:
 def _read_release(
     engine: EngineReport, runs: Sequence[ReleaseRun], version: str, *, is_package: bool
 ) -> EngineReport:
-    from sbbf_tool.query_engines.runs import numbers_of
-    from sbbf_tool.query_engines.table import read_release
-
+    """Return the table as it was in the newest of these runs up to a version, that of the engine
+    or of its package. Raises UsageError if they are all newer."""
     target = numbers_of(version)
-
-    def is_older(run: ReleaseRun) -> bool:
-        stated = run.package.split()[1] if is_package else run.version
-        return numbers_of(stated)[: len(target)] <= target
-
-    older = list(filter(is_older, runs))
-    if not older:
-        oldest = runs[0].package if is_package else f"{engine.name} {runs[0].version}"
-        raise UsageError(
-            f"{engine.name} {version} is older than the releases that were run",
-            hint=f"the oldest is {oldest}",
-        )
-    return read_release(older[-1])
-
-
-_FEW = 2
-"""A type is reported as rarely used if at most this many engines use a filter on it."""
-
-
-# Nearly every engine that reads filters uses them on these types, and on none of these types is a
-# filter harmful; a test verifies that.
-_PLAIN_TYPES = frozenset(("INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE"))
+    for run in reversed(runs):
+        stated = run.version
+        if is_package:
+            _, stated, *_ = run.package.split()
+        if numbers_of(stated)[: len(target)] <= target:
+            return read_release(run)
+    oldest = f"{engine.name} {runs[0].version}"
+    if is_package:
+        oldest = runs[0].package
+    raise UsageError(
+        f"{engine.name} {version} is older than the releases that were run",
+        hint=f"the oldest is {oldest}",
+    )
 
 
 @lru_cache(maxsize=8)
 def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
     """Return the engines, or releases such as `duckdb-1.4`, with these names; all engines without
     names. Raises UsageError."""
-    reports = {name: find_release(name) for name in names}
-    if len({report.id for report in reports.values()}) < len(reports):
+    reports = tuple(map(find_release, dict.fromkeys(names)))
+    ids = {report.id for report in reports}
+    if len(ids) < len(reports):
         raise UsageError(
             f"the names {', '.join(names)} mean an engine twice", hint="name one release of each"
         )
-    return tuple(reports.values()) or load_table().engines
+    return reports or load_table().engines
 
 
 def as_engines(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -352,131 +345,3 @@ def as_engines(names: str | Iterable[str]) -> tuple[str, ...]:
         return ()
     engines_of(engine_names)
     return engine_names
-
-
-class Use(NamedTuple):
-    """What the engines that matter make of filters on a column."""
-
-    users: list[EngineVerdict]
-    """Those that use a filter."""
-    harm: str | None
-    """The harm to one of them for which the column should have no filter; None if filters harm
-    none, or fewer than use them."""
-    dictionary_users: list[EngineVerdict]
-    """Those of the users that query a dictionary that holds all values instead."""
-
-
-@lru_cache(maxsize=256)
-def use_of(
-    column: Column,
-    names: tuple[str, ...],
-    *,
-    arrow_type: str | None = None,
-    has_interval_mark: bool = False,
-) -> Use:
-    """Return what the named engines make of filters on `column`; without names, all engines count,
-    but none is known to read the files."""
-    engines = engines_of(names)
-    verdicts = list_verdicts(
-        column, engines, arrow_type=arrow_type, has_interval_mark=has_interval_mark
-    )
-    users = [verdict for verdict in verdicts if verdict.verdict == USED]
-    harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    harm = None
-    if harms and (names or len(harms) >= len(users)):
-        harm = harms[0]
-    with_dictionaries = {report.id for report in engines if report.dictionary_first}
-    dictionary_users = [verdict for verdict in users if verdict.engine in with_dictionaries]
-    return Use(users, harm, dictionary_users)
-
-
-def use_in(footer: Footer, column: Column, names: Iterable[str]) -> Use:
-    """Return the same for a column of a file."""
-    return use_of(
-        column,
-        tuple(names),
-        arrow_type=arrow_type(footer, column),
-        has_interval_mark=has_interval_mark(footer, column),
-    )
-
-
-def harm_in(footer: Footer, column: Column, names: Iterable[str]) -> str | None:
-    """Return `Use.harm` for a column of a file."""
-    return None if _is_plain(column) else use_in(footer, column, names).harm
-
-
-def unused_in(footer: Footer, column: Column, names: tuple[str, ...]) -> str | None:
-    """Return that none of the engines uses filters on a column of a file; None if one does, or is
-    harmed."""
-    if _is_plain(column) and not names:
-        return None
-    use = use_in(footer, column, names)
-    return None if use.users or use.harm else _say_unused(column, names)
-
-
-def _say_unused(column: Column, names: tuple[str, ...]) -> str:
-    columns = _name_place_or(column.type_name, column)
-    if not names:
-        return f"no engine uses filters on {columns}"
-    engines = [report.name for report in engines_of(names)]
-    verb = "do" if len(engines) > 1 else "does"
-    return f"{' and '.join(engines)} {verb} not use filters on {columns}"
-
-
-def _is_plain(column: Column) -> bool:
-    """Return whether the table has no warning about filters of the column, so that it need not be
-    read."""
-    return column.type_name in _PLAIN_TYPES and not column.max_repetition
-
-
-def list_warnings(
-    column: Column, names: Iterable[str] = (), *, has_interval_mark: bool = False
-) -> list[str]:
-    """List the warnings about a filter of `column` in the named engines, or in all, the worst
-    first; in all, none for the common types.
-
-    Engines that lose rows or fail come first, then engines with older releases that did; a note
-    follows if few engines use the filter.
-    """
-    names = tuple(names)
-    if _is_plain(column) and not names:
-        return []
-    engines = engines_of(names)
-    verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
-    warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    has_harm = bool(warnings)
-    older = [verdict.older_verdict for verdict in verdicts]
-    warnings += [verdict.sentence for verdict in older if verdict is not None]
-    users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
-    if not users and names:
-        if not has_harm:
-            warnings.append(_say_unused(column, names))
-    elif len(users) <= _FEW < len(engines):
-        readers = sum(report.uses_filters for report in engines)
-        warnings.append(_say_few_use(column, users, readers))
-    return warnings
-
-
-def _say_few_use(column: Column, users: Sequence[str], readers: int) -> str:
-    """Say that of the `readers`, the engines that use filters, only these use them on a column."""
-    if not users:
-        subject = "none uses"
-    elif len(users) == 1:
-        subject = f"only {users[0]} uses"
-    else:
-        subject = f"{' and '.join(users)} alone use"
-    family = find_family(column)
-    # The last family holds all types without one of their own, so its name says nothing about this
-    # column.
-    name = column.type_name if family == load_table().families[-1] else family.name
-    columns = _name_place_or(name, column)
-    return f"of the {readers} engines that use filters, {subject} them on {columns}"
-
-
-def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]) -> Iterator[str]:
-    """Yield the warnings about filters of these columns of a file."""
-    for index in sorted(columns):
-        column = footer.columns[index]
-        mark = has_interval_mark(footer, column)
-        for warning in list_warnings(column, names, has_interval_mark=mark):
-            yield f"column {column.name}: {warning}"

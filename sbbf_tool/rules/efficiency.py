@@ -12,7 +12,7 @@ from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import Bounds, bounds
-from sbbf_tool.query_engines.verdicts import harm_in, unused_in, use_in
+from sbbf_tool.query_engines.uses import harm_in, unused_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads

@@ -33,7 +33,8 @@ from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
-from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings, harm_in
+from sbbf_tool.query_engines.uses import engine_warnings, harm_in
+from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec

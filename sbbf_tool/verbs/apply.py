@@ -40,7 +40,8 @@ from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
-from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings
+from sbbf_tool.query_engines.uses import engine_warnings
+from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
 from sbbf_tool.reports.rows import OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.catalog import Policy

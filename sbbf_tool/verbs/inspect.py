@@ -18,7 +18,8 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.pages import ChunkMeta
-from sbbf_tool.query_engines.verdicts import as_engines, list_warnings
+from sbbf_tool.query_engines.uses import list_warnings
+from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable

@@ -15,10 +15,11 @@ import pytest
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
 from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.query_engines import table as module
-from sbbf_tool.query_engines import verdicts
+from sbbf_tool.query_engines import uses
 from sbbf_tool.query_engines.runs import read_runs
 from sbbf_tool.query_engines.table import parse_table
-from sbbf_tool.query_engines.verdicts import find_family, list_verdicts, list_warnings
+from sbbf_tool.query_engines.uses import list_warnings
+from sbbf_tool.query_engines.verdicts import find_family, list_verdicts
 from sbbf_tool.verbs.engines import engines
 from support.tables import each
 
@@ -169,10 +170,10 @@ class TestWarnings:
         plain = [
             leaf
             for leaf in all_columns()
-            if leaf.type_name in verdicts._PLAIN_TYPES and not leaf.max_repetition
+            if leaf.type_name in uses._PLAIN_TYPES and not leaf.max_repetition
         ]
-        assert len({leaf.type_name for leaf in plain}) == len(verdicts._PLAIN_TYPES)
-        monkeypatch.setattr(verdicts, "_PLAIN_TYPES", frozenset())
+        assert len({leaf.type_name for leaf in plain}) == len(uses._PLAIN_TYPES)
+        monkeypatch.setattr(uses, "_PLAIN_TYPES", frozenset())
         assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
