@@ -10,29 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import Hashes, hash_value
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError
+from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.doubts import doubt_of_variant
 from sbbf_tool.file.parallel import Meter, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, Patch, Piece
 from sbbf_tool.parquet.splice import ChunkKey
-from sbbf_tool.parquet.statistics import NO_ROW_LOST
+from sbbf_tool.parquet.statistics import NO_ROW_LOST, StatisticsCheck
 from sbbf_tool.query_engines.uses import harm_in
-from sbbf_tool.reports.change import BuiltFilter
+from sbbf_tool.reports.change import BuiltFilter, RemovedFilter
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.spool import Spool
-
-if TYPE_CHECKING:
-    from sbbf_tool.file.chunk_hashes import StoredValues
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
 """Filter bytes per chunk byte: more than distinct values need in any encoding, except constant
@@ -103,6 +101,20 @@ def report_of(
     )
 
 
+def report_filters(
+    file: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]
+) -> Iterator[BuiltFilter]:
+    """Yield the reports of filters that `patch` writes, row group by row group."""
+    for key in sorted(filters):
+        yield report_of(file, patch, key, filters[key])
+
+
+def report_removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFilter]:
+    """Yield the reports of filters that are removed, row group by row group."""
+    for row_group, column in sorted(keys):
+        yield RemovedFilter(row_group, file.footer.columns[column].name)
+
+
 class HashMemory:
     """The hashes from which filters were built, kept in bounded memory so that verification need
     not read pages again.
@@ -143,6 +155,16 @@ class HashMemory:
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     """Return the compressed bytes of a chunk's pages, from the footer."""
     return file.footer.chunk_meta(*key).bytes
+
+
+def sum_chunk_bytes(file: ParquetFile, keys: Iterable[ChunkKey]) -> int:
+    """Return the compressed bytes of the pages of these chunks."""
+    return sum(chunk_bytes(file, key) for key in keys)
+
+
+def columns_of(keys: Iterable[ChunkKey]) -> list[int]:
+    """Return the indexes of the columns of these chunks, in the order of the file."""
+    return sorted({column for _, column in keys})
 
 
 def ensure_buildable(
@@ -193,8 +215,6 @@ def _ensure_chunk_may_have_filter(file: ParquetFile, row_group: int, column: Col
 def _ensure_filter_makes_sense(file: ParquetFile, column: Column, engines: Iterable[str]) -> None:
     """Raise RefusedError if a filter of the column, in whichever row group, is of no use or harms
     one of `engines`."""
-    from sbbf_tool.parquet import equals
-
     place = f"column {column.name}"
     if column.physical == "BOOLEAN":
         raise RefusedError(
@@ -213,7 +233,9 @@ def _ensure_filter_makes_sense(file: ParquetFile, column: Column, engines: Itera
             place=place,
             hint="leave the column out",
         )
-    harm = harm_in(file.footer, column, engines) if engines else None
+    if not engines:
+        return
+    harm = harm_in(file.footer, column, engines)
     if harm is not None:
         hint = "leave the column out, or name only engines that use such filters well"
         raise RefusedError(harm, file=file.name, place=place, hint=hint)
@@ -290,8 +312,6 @@ def statistics_warnings(
 def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory) -> int:
     """Count the values of a chunk that its filter excludes; the values are read again unless
     `memory` has their hashes."""
-    from sbbf_tool.file.chunk_hashes import StoredValues
-
     runs: Iterable[Hashes] | None = memory.of(key)
     if runs is None:
         runs = StoredValues(file, key).hashes()
@@ -301,17 +321,18 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
 def _build(
     file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory
 ) -> NewFilter:
-    from sbbf_tool.file.chunk_hashes import StoredValues
-    from sbbf_tool.parquet.statistics import StatisticsCheck
-
     ensure_uninterrupted()
-    column = file.footer.columns[key[1]]
-    with file.locate_errors(f"column {column.name}, row group {key[0]}"):
-        file.footer.ensure_counts(key[0], column)
-    check = StatisticsCheck(file.footer, key[0], column)
+    row_group, index = key
+    column = file.footer.columns[index]
+    with file.locate_errors(place_of(file, key)):
+        file.footer.ensure_counts(row_group, column)
+    check = StatisticsCheck(file.footer, row_group, column)
     values = StoredValues(file, key, check)
-    distinct = None if values.dictionary is None else len(values.dictionary)
-    bloom = _insert_values(values, first_bytes(file, key, target, distinct), key, memory)
+    distinct = None
+    if values.dictionary is not None:
+        distinct = len(values.dictionary)
+    size = first_bytes(file, key, target, distinct)
+    bloom = _insert_values(values, size, key, memory)
     if not target.is_stated:
         # Small filters vary: of those whose size is enough for the expected FPP, some need twice
         # that size, and very few more.
@@ -333,14 +354,16 @@ def first_bytes(
 
     The filter is folded afterwards, unless `target` fixes its size.
     """
-    most = file.footer.chunk_meta(*key).most_values
-    size = target.bytes_for(most if distinct is None else distinct, _forms(file, key))
+    if distinct is None:
+        distinct = file.footer.chunk_meta(*key).most_values
+    size = target.bytes_for(distinct, _forms(file, key))
     if target.is_stated:
         return size
     # A filter must not take more memory than the bytes of the chunk can need, whatever number of
     # values the metadata claims.
-    most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
-    return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
+    needed = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
+    limit = max(sizing.MIN_BYTES, 1 << needed.bit_length())
+    return min(size, limit)
 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
@@ -372,8 +395,6 @@ def most_filter_bytes(file: ParquetFile, key: ChunkKey, target: Sizing) -> int:
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:
     """Return the number of forms in which each value is inserted."""
-    from sbbf_tool.parquet import equals
-
     return equals.forms_per_value(file.footer, file.footer.columns[key[1]])
 
 

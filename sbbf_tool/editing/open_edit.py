@@ -32,6 +32,7 @@ from sbbf_tool.editing.build import (
     chunk_bytes,
     least_bytes,
     statistics_warnings,
+    sum_chunk_bytes,
 )
 from sbbf_tool.editing.edit import Edit, is_copied
 from sbbf_tool.editing.publish import (
@@ -218,8 +219,8 @@ class OpenEdit:
         file = self.file
         prebuilt = self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
-        bytes_to_read = sum(chunk_bytes(file, key) for key in missing)
-        bytes_to_verify = sum(chunk_bytes(file, key) for key in sizes)
+        bytes_to_read = sum_chunk_bytes(file, missing)
+        bytes_to_verify = sum_chunk_bytes(file, sizes)
         self._meter = Meter(file.run.progress, bytes_to_read + bytes_to_verify)
         self.ensure_buildable(missing)
         if missing:

@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.build import (
-    HashMemory,
     SpooledFilter,
-    build_filter,
-    chunk_bytes,
+    columns_of,
     ensure_buildable,
     most_bytes,
     most_filter_bytes,
-    report_of,
+    report_filters,
+    report_removals,
+    sum_chunk_bytes,
 )
-from sbbf_tool.editing.choice import judge_filters
+from sbbf_tool.editing.declared import DeclaredPlan, plan_declared
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.editing.open_edit import OpenEdit
@@ -36,13 +35,13 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.frozen import Frozen, opt, replace
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.query_engines.uses import engine_warnings
 from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
+from sbbf_tool.reports.declared import DeclaredColumn as DeclaredColumn
 from sbbf_tool.reports.rows import OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import (
@@ -59,7 +58,6 @@ from sbbf_tool.rules.satisfaction import (
     TOO_LARGE,
     WEAKER,
     Judgment,
-    may_be_saturated,
 )
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
@@ -71,73 +69,6 @@ if TYPE_CHECKING:
 NO_DECLARATION = "no filters are declared for this file"
 NO_DEVIATION = "the file has the declared filters"
 """Why a file is skipped."""
-
-
-class DeclaredColumn(Frozen):
-    """One column of a file: its row groups by how their filters compare with the declaration,
-    before the change."""
-
-    column: str
-    is_declared: bool
-    """Whether a declaration names the column; if not, it has filters that none declares."""
-    fpp: float | None
-    """Target false-positive rate; None for a column that is not declared."""
-    satisfied: int
-    """Row groups whose filter satisfies the declaration, or that need none."""
-    missing: int
-    weaker: int
-    """Row groups whose filter has a measured false-positive rate above 1.25 x the target."""
-    too_large: int
-    """Row groups whose filter has more than 4 x the size that its values need, or is above a
-    limit."""
-    broken: int
-    """Row groups whose filter readers cannot use: unreadable, of a draft, or without the values."""
-    undeclared: int
-    """Row groups with a filter that no declaration names."""
-    limited: int
-    """Row groups whose filter, a present one that stays or a new one, a limit on the size keeps
-    from the target rate, or prevents."""
-    bytes: int
-    """Bytes of the column's existing filters, as the footer states them."""
-    bytes_to_replace: int
-    """Of these, bytes of filters that the change replaces or removes."""
-    estimated_bytes: int
-    """Bytes of the filters to build, at most: every value counts as distinct."""
-    fact: str | None
-    """What is wrong with the first filter that does not satisfy the declaration."""
-
-    @property
-    def deviations(self) -> int:
-        """Row groups whose filters do not satisfy the declaration."""
-        return self.missing + self.weaker + self.too_large + self.broken
-
-    def before(self, built: Sequence[BuiltFilter]) -> DeclaredColumn:
-        """Return the column before a change that built these of its filters, which were missing."""
-        size = sum(each.header_bytes + each.bitset_bytes for each in built)
-        return replace(
-            self,
-            satisfied=max(0, self.satisfied - len(built)),
-            missing=self.missing + len(built),
-            bytes=self.bytes - size,
-            estimated_bytes=self.estimated_bytes + size,
-        )
-
-    def repeat(self, new_bytes: int, num_removals: int) -> DeclaredColumn:
-        """Return the column in a second run, after a change that built `new_bytes` of filters and
-        removed `num_removals` filters."""
-        return replace(
-            self,
-            satisfied=self.satisfied + self.deviations,
-            missing=0,
-            weaker=0,
-            too_large=0,
-            broken=0,
-            undeclared=0 if num_removals else self.undeclared,
-            bytes=self.bytes - self.bytes_to_replace + new_bytes,
-            bytes_to_replace=0,
-            estimated_bytes=0,
-            fact=None,
-        )
 
 
 class ApplyReport(ChangeReport):
@@ -179,16 +110,18 @@ class ApplyReport(ChangeReport):
         for bloom in self.filters:
             new_bytes[bloom.column] += bloom.header_bytes + bloom.bitset_bytes
         num_removals = Counter(removal.column for removal in self.removals)
-        columns = (
-            column.repeat(new_bytes[column.column], num_removals[column.column])
-            for column in self.columns
-        )
+        columns = []
+        for column in self.columns:
+            name = column.column
+            repeated = column.repeat(new_bytes[name], num_removals[name])
+            if repeated.is_declared or repeated.undeclared:
+                columns.append(repeated)
         return replace(
             self,
             file=self.output,
             old_bytes=self.new_bytes,
             old_end_hash=self.new_end_hash,
-            columns=tuple(column for column in columns if column.is_declared or column.undeclared),
+            columns=tuple(columns),
             data_bytes=0,
             estimated_seconds=0.0,
             filters=(),
@@ -209,11 +142,13 @@ _BYTES_PER_SECOND = 185e6
 
 
 def _as_specs(specs: FilterSpec | Iterable[FilterSpec]) -> tuple[FilterSpec, ...]:
-    given = (specs,) if isinstance(specs, FilterSpec) else tuple(specs)
-    for spec in given:
+    if isinstance(specs, FilterSpec):
+        return (specs,)
+    declarations = tuple(specs)
+    for spec in declarations:
         if not isinstance(spec, FilterSpec):
             raise UsageError(f"a declaration is a FilterSpec, not {spec!r}")
-    return given
+    return declarations
 
 
 class Apply(ChangingVerb[ApplyReport]):
@@ -269,36 +204,43 @@ class Apply(ChangingVerb[ApplyReport]):
         check_changeable(file)
         for row_group, column in requests.sizes:
             ensure_buildable(file, row_group, file.footer.columns[column], self.engine_names)
-        plan = _plan(file, requests, change.edit, self.remove_undeclared)
-        builds = not change.edit.dry_run
-        if builds:
+        plan = plan_declared(file, requests, change.edit, removes_undeclared=self.remove_undeclared)
+        if change.edit.dry_run:
+            patch = change.patch()
+            is_complete = False
+            planned_bytes = most_bytes(file, plan.to_build)
+        else:
             change.build(plan.to_build)
-        columns_to_build = {column for _, column in plan.to_build}
-        change.warnings += engine_warnings(file.footer, columns_to_build, self.engine_names)
-        patch = change.patch(plan.drop) if builds else change.patch()
-        is_complete = builds and len(change.built_filters) == len(plan.to_build)
+            patch = change.patch(plan.to_drop)
+            is_complete = len(change.built_filters) == len(plan.to_build)
+            planned_bytes = 0
+        indexes = columns_of(plan.to_build)
+        change.warnings += engine_warnings(file.footer, indexes, self.engine_names)
         report = partial(
             ApplyReport,
             holds=is_complete or not plan.has_work,
             columns=tuple(_describe_columns(file, requests, plan, change.built_filters)),
             named_columns=requests.named_columns,
-            data_bytes=sum(chunk_bytes(file, key) for key in plan.to_build),
-            estimated_seconds=_estimate_seconds(file) if plan.has_work else 0.0,
-            filters=tuple(_report_filters(file, patch, change.built_filters)),
-            removals=tuple(_removals(file, sorted(plan.drop))),
+            data_bytes=sum_chunk_bytes(file, plan.to_build),
+            estimated_seconds=_estimate_seconds(file, plan),
+            filters=tuple(report_filters(file, patch, change.built_filters)),
+            removals=tuple(report_removals(file, plan.to_drop)),
             without_values=requests.without_values,
-            planned_bytes=0 if builds else most_bytes(file, plan.to_build),
+            planned_bytes=planned_bytes,
         )
 
         def compare(fresh: ParquetFile) -> None:
-            change.ensure_matches_plan(patch, fresh, plan.drop)
+            change.ensure_matches_plan(patch, fresh, plan.to_drop)
 
         return change.publish(patch, report, compare)
 
     def recognise(
         self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit
     ) -> ApplyReport | None:
-        change = find_lost_change(file, listed_bytes) if report.outcome()[0] == SKIPPED else None
+        status, _ = report.outcome()
+        if status != SKIPPED:
+            return None
+        change = find_lost_change(file, listed_bytes)
         if change is None:
             return None
         filters = describe_filters(file, change.filters)
@@ -312,7 +254,7 @@ class Apply(ChangingVerb[ApplyReport]):
             old_end_hash=change.old_end_hash,
             columns=tuple(columns),
             filters=filters,
-            removals=tuple(_removals(file, change.removed)),
+            removals=tuple(report_removals(file, change.removed)),
         )
 
 
@@ -348,50 +290,6 @@ def _named(file: ParquetFile) -> FileName:
     return path
 
 
-class _ApplyPlan(NamedTuple):
-    """What a change does to the filters of a file."""
-
-    judgments: Mapping[ChunkKey, Judgment]
-    """How the filter of each declared chunk compares with its declaration."""
-    needless: Collection[ChunkKey]
-    """Chunks for which the declared limits leave no filter that is worth writing."""
-    undeclared: Collection[ChunkKey]
-    """Chunks with a filter that no declaration names."""
-    to_build: Mapping[ChunkKey, Sizing]
-    drop: Collection[ChunkKey]
-
-    @property
-    def has_work(self) -> bool:
-        return bool(self.to_build or self.drop)
-
-    def replaces(self, key: ChunkKey) -> bool:
-        return key in self.to_build or key in self.drop
-
-
-def _plan(
-    file: ParquetFile, requests: RequestedFilters, edit: Edit, remove_undeclared: bool
-) -> _ApplyPlan:
-    """Compare the filters of a file with their declarations, and choose those to build and to
-    drop."""
-    judgments = judge_filters(file, requests.sizes)
-    needless = set()
-    to_build = {}
-    drop = set()
-    for key, judgment in judgments.items():
-        if judgment.outcome == SATISFIED:
-            continue
-        if not _is_unattainable(file, key, requests.sizes[key], edit):
-            to_build[key] = requests.sizes[key]
-            continue
-        needless.add(key)
-        if judgment.outcome != MISSING:
-            drop.add(key)
-    undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
-    if remove_undeclared:
-        drop |= undeclared
-    return _ApplyPlan(judgments, needless, undeclared, to_build, drop)
-
-
 def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:
     """Raise UsageError if undeclared filters are removed from a file that has no declared column.
     A file of a table need not have every column."""
@@ -403,41 +301,20 @@ def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:
         )
 
 
-def _is_unattainable(file: ParquetFile, key: ChunkKey, target: Sizing, edit: Edit) -> bool:
-    """Return whether the declared limits leave room only for a filter that is not worth writing.
-
-    The data are read if the footer leaves it open: only the filter itself shows it.
-    """
-    if not may_be_saturated(target, file.footer.chunk_meta(*key).most_values):
-        return False
-    built = build_filter(file, key, target, edit.cross_checks, HashMemory())
-    return built.bloom.fpp > target.worst_fpp
-
-
-def _estimate_seconds(file: ParquetFile) -> float:
+def _estimate_seconds(file: ParquetFile, plan: DeclaredPlan) -> float:
+    if not plan.has_work:
+        return 0.0
     return _SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND
-
-
-def _report_filters(
-    file: ParquetFile, patch: Patch, built_filters: Mapping[ChunkKey, SpooledFilter]
-) -> Iterator[BuiltFilter]:
-    for key in sorted(built_filters):
-        yield report_of(file, patch, key, built_filters[key])
-
-
-def _removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFilter]:
-    for row_group, column in keys:
-        yield RemovedFilter(row_group, file.footer.columns[column].name)
 
 
 def _describe_columns(
     file: ParquetFile,
     requests: RequestedFilters,
-    plan: _ApplyPlan,
+    plan: DeclaredPlan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
 ) -> Iterator[DeclaredColumn]:
     """Yield each column that is declared, or has filters that are not."""
-    for index in sorted({column for _, column in (*requests.sizes, *plan.undeclared)}):
+    for index in columns_of([*requests.sizes, *plan.undeclared]):
         yield _describe_column(file, index, requests, plan, built_filters)
 
 
@@ -445,48 +322,62 @@ def _describe_column(
     file: ParquetFile,
     index: int,
     requests: RequestedFilters,
-    plan: _ApplyPlan,
+    plan: DeclaredPlan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
 ) -> DeclaredColumn:
-    outcomes = Counter[str]()
-    sizes = {}
-    facts = []
-    limited = undeclared = num_bytes = bytes_to_replace = estimated_bytes = 0
-    for number in range(file.footer.num_row_groups):
-        key = (number, index)
-        undeclared += key in plan.undeclared
+    keys = [(number, index) for number in range(file.footer.num_row_groups)]
+    num_bytes = 0
+    bytes_to_replace = 0
+    for key in keys:
         place = file.footer.filter_place(*key)
-        length = (place.length or 0) if place is not None else 0
-        num_bytes += length
-        if plan.replaces(key):
-            bytes_to_replace += length
+        if place is not None:
+            length = place.length or 0
+            num_bytes += length
+            if plan.replaces(key):
+                bytes_to_replace += length
+    outcomes = Counter[str]()
+    facts = []
+    fpp = None
+    limited = 0
+    estimated_bytes = 0
+    for key in keys:
         judgment = plan.judgments.get(key)
         if judgment is None:
             continue
-        size = sizes[key] = requests.sizes[key]
-        needs_none = key in plan.needless and judgment.outcome == MISSING
-        outcomes[SATISFIED if needs_none else judgment.outcome] += 1
+        size = requests.sizes[key]
+        if fpp is None:
+            fpp = size.fpp
+        outcome = judgment.outcome
+        if outcome == MISSING and key in plan.needless:
+            outcome = SATISFIED
+        outcomes[outcome] += 1
         if judgment.needs_rebuild:
             facts.append(judgment.fact)
-        stays_limited = judgment.is_limited and judgment.outcome == SATISFIED
-        limited += key in plan.needless or stays_limited
-        built = built_filters.get(key)
-        limited += built is not None and built.fpp > FPP_TOLERANCE * size.fpp
         if key in plan.to_build:
             estimated_bytes += most_filter_bytes(file, key, size)
+        if key in plan.needless or _stays_limited(judgment):
+            limited += 1
+        built = built_filters.get(key)
+        if built is not None and built.fpp > FPP_TOLERANCE * size.fpp:
+            limited += 1
     return DeclaredColumn(
         column=file.footer.columns[index].name,
-        is_declared=bool(sizes),
-        fpp=next((size.fpp for size in sizes.values()), None),
+        is_declared=fpp is not None,
+        fpp=fpp,
         satisfied=outcomes[SATISFIED],
         missing=outcomes[MISSING],
         weaker=outcomes[WEAKER],
         too_large=outcomes[TOO_LARGE],
         broken=outcomes[BROKEN],
-        undeclared=undeclared,
+        undeclared=len(plan.undeclared.intersection(keys)),
         limited=limited,
         bytes=num_bytes,
         bytes_to_replace=bytes_to_replace,
         estimated_bytes=estimated_bytes,
         fact=facts[0] if facts else None,
     )
+
+
+def _stays_limited(judgment: Judgment) -> bool:
+    """Return whether a present filter stays, and a limit on its size keeps it from the target."""
+    return judgment.outcome == SATISFIED and judgment.is_limited
