@@ -39,6 +39,39 @@ class Means(NamedTuple):
         return self.filter.reason
 
 
+def merge_means(
+    statistics: Sequence[RowGroupAnswer],
+    dictionary: Sequence[RowGroupAnswer] | None,
+    filters: Sequence[RowGroupAnswer],
+) -> Means:
+    """Merge the answers of each means for the values that the means before it leave; if these leave
+    none, it gets all."""
+    remaining = _list_remaining(statistics, range(len(statistics)))
+    merged_dictionary = None
+    if dictionary is not None:
+        merged_dictionary = merge_answers([dictionary[at] for at in remaining])
+        remaining = _list_remaining(dictionary, remaining)
+    merged_filters = merge_answers([filters[at] for at in remaining])
+    return Means(merge_answers(statistics), merged_dictionary, merged_filters)
+
+
+def _list_remaining(answers: Sequence[RowGroupAnswer], remaining: Sequence[int]) -> list[int]:
+    """List the values that the answers leave of those that remained; all if they leave none."""
+    left = [at for at in remaining if not answers[at].is_absent]
+    return left or list(range(len(answers)))
+
+
+def merge_answers(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
+    """Return the answer for several values together: `absent` if all are, `maybe` if one is."""
+    merged = answers[0]
+    for answer in answers:
+        if answer.answer == MAYBE:
+            return answer
+        if merged.is_absent:
+            merged = answer
+    return merged
+
+
 class RowGroupView(NamedTuple):
     """One row group as one engine sees it."""
 

@@ -293,7 +293,7 @@ class _Judge:
 
 
 def _read_verdicts(
-    row: Mapping[str, Any], families: Sequence[str], common: Mapping[str, str]
+    row: Mapping[str, Any], families: Sequence[str], common: Mapping[str, Any]
 ) -> tuple[EngineVerdict, ...]:
     """Return the verdict on each family that the rows state, of an engine that was not run."""
     current: dict[str, EngineVerdict] = {}

@@ -369,7 +369,7 @@ def _describe_column(
         weaker=outcomes[WEAKER],
         too_large=outcomes[TOO_LARGE],
         broken=outcomes[BROKEN],
-        undeclared=len(plan.undeclared.intersection(keys)),
+        undeclared=len(plan.undeclared & set(keys)),
         limited=limited,
         bytes=num_bytes,
         bytes_to_replace=bytes_to_replace,

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
@@ -25,15 +25,16 @@ from sbbf_tool.rules.bare_chunks import (
 )
 from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy, all_rules, report_rule
 from sbbf_tool.rules.facts import (
+    ChunkFacts,
     ColumnFacts,
     Reads,
-    Verify,
+    StatisticsFacts,
     gather,
     locked_columns,
     unreadable_chunks,
 )
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
-from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
+from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, request_filters
 from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
@@ -97,13 +98,21 @@ class Check(ReadingVerb[CheckReport]):
     def _shorten(self, report: CheckReport) -> CheckReport:
         if not self.brief:
             return report
-        found = {finding.rule for finding in report.findings}
-        others = [outcome for outcome in report.rules if outcome.rule not in found]
+        rules_with_findings = {finding.rule for finding in report.findings}
+        with_findings = []
+        without_findings = []
+        num_by_reason = Counter[str | None]()
+        for outcome in report.rules:
+            if outcome.rule in rules_with_findings:
+                with_findings.append(outcome)
+            else:
+                without_findings.append(outcome)
+                num_by_reason[outcome.reason] += 1
         # Of the rules that did not run, one has the reason of most.
-        by_reason = Counter(outcome.reason for outcome in others)
-        others.sort(key=lambda outcome: by_reason[outcome.reason], reverse=True)
-        kept = {outcome.outcome: outcome for outcome in reversed(others)}
-        with_findings = (outcome for outcome in report.rules if outcome.rule in found)
+        without_findings.sort(key=lambda outcome: num_by_reason[outcome.reason], reverse=True)
+        kept: dict[str, RuleOutcome] = {}
+        for outcome in reversed(without_findings):
+            kept[outcome.outcome] = outcome
         return replace(report, rules=(*with_findings, *kept.values()))
 
 
@@ -116,19 +125,43 @@ def check(
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
-    run = file.run
-    excluded = [policy.why_not(rule) for rule in RULES]
-    running = [rule for rule, reason in zip(RULES, excluded, strict=True) if reason is None]
-    reads = max(rule.reads for rule in running)
-    name = run.path if isinstance(run.path, TableFile) else file.name
+    running = [rule for rule in RULES if policy.why_not(rule) is None]
+    name = file.run.path if isinstance(file.run.path, TableFile) else file.name
     specs = [spec for spec in policy.limits.filters if spec.matches(name)]
     requests = request_filters(file, specs)
-    verify: Verify | None = None
-    if reads is Reads.DATA:
-        from sbbf_tool.file.membership import verify_filter as verify
+    facts = _gather_facts(file, policy, running, requests)
+    whole_file = None
+    if any(rule.look_at_file for rule in running) and _has_filter(facts):
+        whole_file = gather_file(file, facts)
+    findings = list(find_all(running, facts, policy.limits, whole_file))
+    if any(rule.name == MISSING_FILTER for rule in running):
+        missing = _find_missing_columns(file, policy.required, file.run.strict)
+        findings = [*missing, *findings]
+    rules_with_findings = {finding.rule for finding in findings}
+    requires = bool(requests.required)
+    outcomes = _Outcomes(policy, rules_with_findings, facts, whole_file, requires=requires)
+    return CheckReport(
+        file=file.name,
+        failed=any(policy.fails(finding.severity) for finding in findings),
+        fail_on=policy.fail_on,
+        rules=tuple(_list_outcomes(policy, outcomes)),
+        findings=tuple(findings),
+        named_columns=requests.named_columns,
+        unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
+        locked_columns=locked_columns(facts),
+    )
 
+
+def _gather_facts(
+    file: ParquetFile, policy: Policy, running: Sequence[Rule], requests: RequestedFilters
+) -> tuple[ColumnFacts, ...]:
+    """Gather the facts that these rules judge, column by column, with the declarations."""
+    reads = max(rule.reads for rule in running)
+    verify = verify_filter if reads is Reads.DATA else None
     max_fpp = policy.limits.max_fpp or 1
-    sizes = {key: replace(size, fpp=min(size.fpp, max_fpp)) for key, size in requests.sizes.items()}
+    sizes = {}
+    for key, size in requests.sizes.items():
+        sizes[key] = replace(size, fpp=min(size.fpp, max_fpp))
     facts = gather(
         file,
         file.footer.columns,
@@ -137,39 +170,31 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         keeps_oversized=True,
         with_folds=policy.limits.max_bytes_share is not None,
         sizes=sizes,
-        jobs=run.jobs,
-        progress=run.progress,
+        jobs=file.run.jobs,
+        progress=file.run.progress,
     )
     if not RULES_ABOUT_STATISTICS.isdisjoint(policy.select):
         facts = with_statistics(file, facts)
+    judged = list(facts)
     for index, judge in requests.judges.items():
-        judged = replace(facts[index], judge=judge, is_required=index in requests.required)
-        facts = (*facts[:index], judged, *facts[index + 1 :])
-    whole_file = None
-    has_filter = any(column.filters for column in facts)
-    if has_filter and any(rule.look_at_file for rule in running):
-        whole_file = gather_file(file, facts)
-    findings = list(find_all(running, facts, policy.limits, whole_file))
-    if any(rule.name == MISSING_FILTER for rule in running):
-        findings = [*_find_missing_columns(file, policy.required, run.strict), *findings]
-    failed_rules = {finding.rule for finding in findings}
-    requires = bool(requests.required)
-    outcomes = _Outcomes(policy, failed_rules, facts, whole_file, requires=requires)
-    rows = []
-    for rule, why_not in zip(RULES, excluded, strict=True):
+        is_required = index in requests.required
+        judged[index] = replace(facts[index], judge=judge, is_required=is_required)
+    return tuple(judged)
+
+
+def _has_filter(facts: Iterable[ColumnFacts]) -> bool:
+    return any(column.filters for column in facts)
+
+
+def _list_outcomes(policy: Policy, outcomes: _Outcomes) -> Iterator[RuleOutcome]:
+    """Yield the outcome of each rule, also of those that the policy excludes."""
+    for rule in RULES:
+        reason = policy.why_not(rule)
+        outcome = NOT_RUN
+        if reason is None:
+            outcome, reason = outcomes.of(rule)
         severity = rule.severity_in(policy.limits)
-        outcome, reason = outcomes.of(rule) if why_not is None else (NOT_RUN, why_not)
-        rows.append(RuleOutcome(rule.name, severity, outcome, reason))
-    return CheckReport(
-        file=file.name,
-        failed=any(policy.fails(finding.severity) for finding in findings),
-        fail_on=policy.fail_on,
-        rules=tuple(rows),
-        findings=tuple(findings),
-        named_columns=requests.named_columns,
-        unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
-        locked_columns=locked_columns(facts),
-    )
+        yield RuleOutcome(rule.name, severity, outcome, reason)
 
 
 def ensure_columns(
@@ -231,9 +256,9 @@ def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckRepor
 
 def find_rule(name: str) -> RuleReport:
     """Return the rule of `check` or of an extension with this name. Raises UsageError."""
-    rules = all_rules()
-    ensure_valid((name,), [rule.name for rule in rules], "rule")
-    return next(report_rule(rule) for rule in rules if rule.name == name)
+    rules = {rule.name: rule for rule in all_rules()}
+    ensure_valid((name,), list(rules), "rule")
+    return report_rule(rules[name])
 
 
 def _find_missing_columns(
@@ -244,7 +269,7 @@ def _find_missing_columns(
     A file of a table need not have all columns of the table; unless `strict`, this holds for any
     file.
     """
-    rule = next(rule for rule in RULES if rule.name == MISSING_FILTER)
+    (rule,) = [rule for rule in RULES if rule.name == MISSING_FILTER]
     for name in names:
         try:
             find_column(file.footer.columns, name)
@@ -262,31 +287,36 @@ class _Outcomes:
     def __init__(
         self,
         policy: Policy,
-        failed_rules: set[str],
+        rules_with_findings: set[str],
         facts: Sequence[ColumnFacts],
         whole_file: FileFacts | None,
         *,
         requires: bool,
     ) -> None:
         self._policy = policy
-        self._failed_rules = failed_rules
+        self._rules_with_findings = rules_with_findings
         self._whole_file = whole_file
         self._requires = requires
         """Whether the file has a column that must have filters."""
-        self._filters = [*chain.from_iterable(column.filters for column in facts)]
-        chunks = chain.from_iterable(column.chunks for column in facts)
-        self._bare = [chunk.statistics for chunk in chunks if chunk.statistics is not None]
+        self._filters: list[ChunkFacts] = []
+        self._bare_statistics: list[StatisticsFacts] = []
+        """What the pages of the chunks without a filter show of their statistics."""
+        for column in facts:
+            self._filters += column.filters
+            for chunk in column.chunks:
+                if chunk.statistics is not None:
+                    self._bare_statistics.append(chunk.statistics)
         self._locked = _describe_locked(facts)
 
     def of(self, rule: Rule) -> tuple[str, str | None]:
         """Return the outcome of a rule, and why it did not run or not on all filters."""
-        if rule.name in self._failed_rules:
+        if rule.name in self._rules_with_findings:
             fails = self._policy.fails(rule.severity_in(self._policy.limits))
             return FAILED if fails else NOTED, None
         if rule.limit == "required" and not self._requires:
             columns = format_columns(self._policy.required)
             return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {columns}"
-        if rule.name in RULES_ABOUT_STATISTICS and self._bare:
+        if rule.name in RULES_ABOUT_STATISTICS and self._bare_statistics:
             return self._of_statistics()
         if not self._filters and rule.limit not in ("required", "judged"):
             return NOT_RUN, self._locked or "the file has no filter"
@@ -298,35 +328,39 @@ class _Outcomes:
         return self._of_filters(rule)
 
     def _of_statistics(self) -> tuple[str, str | None]:
-        unread = sum(statistics.problem is not None for statistics in self._bare)
-        if unread == len(self._bare) and not self._filters:
+        num_chunks = len(self._bare_statistics)
+        num_unread = sum(statistics.problem is not None for statistics in self._bare_statistics)
+        if num_unread == num_chunks and not self._filters:
             return NOT_RUN, "none of the pages can be read"
-        if not unread:
+        if not num_unread:
             return PASSED, None
-        return PASSED, f"{unread} of {len(self._bare)} chunks without a filter could not be read"
+        return PASSED, f"{num_unread} of {num_chunks} chunks without a filter could not be read"
 
     def _of_filters(self, rule: Rule) -> tuple[str, str | None]:
         reads_data = rule.reads is Reads.DATA
-        unreadable = [
-            chunk
-            for chunk in self._filters
-            if chunk.stored is None or (reads_data and chunk.is_unverified)
-        ]
-        if not unreadable:
+
+        def is_unchecked(chunk: ChunkFacts) -> bool:
+            return chunk.stored is None or (reads_data and chunk.is_unverified)
+
+        unchecked = list(filter(is_unchecked, self._filters))
+        if not unchecked:
             return PASSED, self._locked
-        if len(unreadable) < len(self._filters):
-            reason = f"{len(unreadable)} of {len(self._filters)} filters could not be checked"
+        if len(unchecked) < len(self._filters):
+            reason = f"{len(unchecked)} of {len(self._filters)} filters could not be checked"
             if self._locked:
                 reason += f"; {self._locked}"
             return PASSED, reason
-        first = unreadable[0]
+        first = unchecked[0]
         return NOT_RUN, first.encryption or first.oversized_page or _NONE_READABLE
 
 
 def _describe_locked(facts: Iterable[ColumnFacts]) -> str | None:
     """Say which columns may have filters that cannot be located; None if none may."""
-    hidden = [column for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
-    names = [column.name for column in hidden]
+
+    def has_locked_chunk(column: ColumnFacts) -> bool:
+        return any(chunk.meta.is_locked for chunk in column.chunks)
+
+    names = [column.name for column in facts if has_locked_chunk(column)]
     if not names:
         return None
     return f"the filters of its locked columns cannot be located: {', '.join(names)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import by_filter
@@ -27,26 +27,25 @@ from sbbf_tool.file.pruning import (
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import text_of, values_of
-from sbbf_tool.frozen import Frozen, opt
+from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
-from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.notation import ABSENT, MAYBE
+from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import Bounds, bounds
+from sbbf_tool.query_engines.explanations import (
+    EngineExplanation,
+    count_steps,
+    explain_engine,
+)
+from sbbf_tool.query_engines.explanations import RowGroupExplanation as RowGroupExplanation
 from sbbf_tool.query_engines.steps import (
-    DICTIONARY,
-    FILTER,
-    STATISTICS,
-    WRONG_FILTER,
     Means,
     RowGroupView,
-    choose_step,
-    explain_steps,
-    harm_of,
+    merge_answers,
+    merge_means,
 )
-from sbbf_tool.query_engines.terms import HARM, UNUSED
 from sbbf_tool.query_engines.verdicts import (
     as_engines,
     engines_of,
@@ -62,58 +61,6 @@ from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
-
-
-class RowGroupExplanation(Frozen):
-    """Answers of statistics, dictionary and filter for a query in one row group: `absent`,
-    `maybe`, or `cannot say` with the reason."""
-
-    row_group: int
-    rows: int
-    bytes: int
-    """Compressed bytes of the pages of all column chunks."""
-    column_bytes: int
-    """Compressed bytes of the pages of the queried column."""
-    min_value: str | None
-    """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable
-    ones."""
-    max_value: str | None
-    statistics: str
-    statistics_reason: str | None
-    dictionary: str | None
-    """None if the dictionary does not hold all values of the chunk."""
-    dictionary_reason: str | None
-    filter: str
-    """`absent`, `maybe`, `cannot say` or `no filter`."""
-    filter_reason: str | None
-
-    @property
-    def is_absent(self) -> bool:
-        return ABSENT in (self.statistics, self.dictionary) or (
-            self.filter == ABSENT and self.filter_reason != WRONG_FILTER
-        )
-
-
-class EngineExplanation(Frozen):
-    """Row groups of a file that one query engine skips and reads."""
-
-    engine: str
-    name: str
-    steps: tuple[str, ...]
-    """Per row group: `statistics`, `dictionary` or `filter` if that skips it; `read`; or `harm` if
-    rows are lost or the query fails."""
-    skipped_by_statistics: int
-    skipped_by_dictionary: int
-    skipped_by_filter: int
-    row_groups_read: int
-    bytes_skipped: int
-    """Compressed bytes of the skipped row groups."""
-    share_skipped: float
-    share_of_column_skipped: float
-    explanation: str
-    """Why the engine uses filters of this column, or does not."""
-    harm: str | None = None
-    """Effect of a filter that harms the query: `loses rows` or `fails`."""
 
 
 class ExplainReport(Tabular):
@@ -188,38 +135,7 @@ class Explain(ReadingVerb[ExplainReport]):
                 raise
             return _explain_missing(file, missing, error, self.values)
         file.expect_filters([question.column], whole=True)
-        verdicts_of = partial(
-            list_verdicts,
-            question.column,
-            engines,
-            arrow_type=arrow_type(file.footer, question.column),
-            has_interval_mark=has_interval_mark(file.footer, question.column),
-        )
-        prunings = [
-            _explain_row_group(file, number, question, engines, verdicts_of)
-            for number in range(file.footer.num_row_groups)
-        ]
-        row_groups = tuple(pruning.row_group for pruning in prunings)
-        unreadable: list[str] = []
-        for pruning in prunings:
-            unreadable += pruning.unreadable
-        notes = (literal.note for literal in question.literals)
-        return ExplainReport(
-            file=file.name,
-            column=question.column.name,
-            type=question.column.type_name,
-            value=", ".join(map(question.text, range(len(question)))),
-            note=next((note for note in notes if note is not None), None),
-            absent=all(row_group.is_absent for row_group in row_groups),
-            bytes=sum(row_group.bytes for row_group in row_groups),
-            column_bytes=sum(row_group.column_bytes for row_group in row_groups),
-            row_groups=row_groups,
-            engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
-            unreadable=tuple(unreadable),
-            warnings=question.warnings(file.footer),
-            named_columns=(NamedColumn(self.column, question.column.type_name),),
-            unfit=question.unfit,
-        )
+        return _explain_question(file, question, engines, self.column)
 
 
 def explain(
@@ -235,11 +151,58 @@ def explain(
     return Explain(column, values, engine_names)(path, **options)
 
 
+def _explain_question(
+    file: ParquetFile, question: Question, engines: Sequence[EngineReport], name: str
+) -> ExplainReport:
+    """Return the report for a column of the file, which the query names as given."""
+    verdicts_of = partial(
+        list_verdicts,
+        question.column,
+        engines,
+        arrow_type=arrow_type(file.footer, question.column),
+        has_interval_mark=has_interval_mark(file.footer, question.column),
+    )
+    prunings = []
+    row_groups = []
+    unreadable: list[str] = []
+    for number in range(file.footer.num_row_groups):
+        pruning = _explain_row_group(file, number, question, engines, verdicts_of)
+        prunings.append(pruning)
+        row_groups.append(pruning.row_group)
+        unreadable += pruning.unreadable
+    notes = filter(None, [literal.note for literal in question.literals])
+    return ExplainReport(
+        file=file.name,
+        column=question.column.name,
+        type=question.column.type_name,
+        value=", ".join(map(question.text, range(len(question)))),
+        note=next(notes, None),
+        absent=_is_absent(row_groups),
+        bytes=sum(row_group.bytes for row_group in row_groups),
+        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
+        row_groups=tuple(row_groups),
+        engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
+        unreadable=tuple(unreadable),
+        warnings=question.warnings(file.footer),
+        named_columns=(NamedColumn(name, question.column.type_name),),
+        unfit=question.unfit,
+    )
+
+
+def _is_absent(row_groups: Iterable[RowGroupExplanation]) -> bool:
+    """Return whether the value is certainly in none of the row groups."""
+    return all(row_group.is_absent for row_group in row_groups)
+
+
 def _explain_missing(
     file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]
 ) -> ExplainReport:
     """Return the report for a column that the file lacks."""
-    answer = _merge([RowGroupAnswer(0, missing.answer(value)) for value in values]).answer
+    answers = [RowGroupAnswer(0, missing.answer(value)) for value in values]
+    answer = merge_answers(answers).answer
+    named_columns: tuple[NamedColumn, ...] = ()
+    if not file.is_in_table:
+        named_columns = (missing.name_column(error),)
     row_groups = []
     for number in range(file.footer.num_row_groups):
         row_group = RowGroupExplanation(
@@ -268,7 +231,7 @@ def _explain_missing(
         column_bytes=0,
         row_groups=tuple(row_groups),
         engines=(),
-        named_columns=() if file.is_in_table else (missing.name_column(error),),
+        named_columns=named_columns,
     )
 
 
@@ -290,30 +253,42 @@ def _explain_row_group(
     """Explain one row group."""
     column = question.column
     candidates = question.candidates()
+    unreadable = []
+    dictionary_answers = None
     by_entries = query_or_doubt("dictionary", by_dictionary, file, number, question, candidates)
-    dictionary_answers = None if by_entries is None else answers_by(question, number, by_entries)
+    if by_entries is not None:
+        dictionary_answers = answers_by(question, number, by_entries)
+        if by_entries.unreadable is not None:
+            unreadable.append(by_entries.unreadable)
     by_bits = query_or_doubt("filter", by_filter, file, number, question, candidates)
     filter_answers = answers_by(question, number, by_bits)
+    if by_bits is not None and by_bits.unreadable is not None:
+        unreadable.append(by_bits.unreadable)
 
+    @cache
     def find_means(trusted: Bounds | None) -> Means:
         statistics = answers_by_statistics(file, number, question, lambda *_: trusted)
-        return _merge_means(statistics, dictionary_answers, filter_answers)
+        return merge_means(statistics, dictionary_answers, filter_answers)
 
-    means = find_means(bounds(file.footer, number, column))
-    stored, has_filter = _find_filter(file, number, column)
-    if stored is None:
-        verdicts = verdicts_of(bitset_bytes=None, has_length=True)
-    else:
-        has_length = stored.place.length is not None
-        verdicts = verdicts_of(bitset_bytes=stored.header.num_bytes, has_length=has_length)
-    means_by_bounds = cache(find_means)
     views = []
+    verdicts, has_filter = _find_verdicts(file, number, column, verdicts_of)
     for engine, verdict in zip(engines, verdicts, strict=True):
         trusted = trusted_bounds(engine, file.footer, number, column)
-        views.append(RowGroupView(means_by_bounds(trusted), verdict, has_filter))
+        views.append(RowGroupView(find_means(trusted), verdict, has_filter))
+    means = find_means(bounds(file.footer, number, column))
+    return _Pruning(_describe_row_group(file, number, column, means), tuple(views), unreadable)
+
+
+def _describe_row_group(
+    file: ParquetFile, number: int, column: Column, means: Means
+) -> RowGroupExplanation:
     min_value, max_value = format_bounds(file, number, column) or (None, None)
-    dictionary = means.dictionary
-    explanation = RowGroupExplanation(
+    dictionary = None
+    dictionary_reason = None
+    if means.dictionary is not None:
+        dictionary = means.dictionary.answer
+        dictionary_reason = means.dictionary.reason
+    return RowGroupExplanation(
         row_group=number,
         rows=file.footer.num_rows(number) or 0,
         bytes=row_group_bytes(file, number),
@@ -322,65 +297,31 @@ def _explain_row_group(
         max_value=max_value,
         statistics=means.statistics.answer,
         statistics_reason=means.statistics.reason,
-        dictionary=None if dictionary is None else dictionary.answer,
-        dictionary_reason=None if dictionary is None else dictionary.reason,
+        dictionary=dictionary,
+        dictionary_reason=dictionary_reason,
         filter=means.filter.answer,
         filter_reason=means.filter_reason,
     )
-    unreadable = [
-        answer.unreadable
-        for answer in (by_entries, by_bits)
-        if answer is not None and answer.unreadable is not None
-    ]
-    return _Pruning(explanation, tuple(views), unreadable)
 
 
-def _merge_means(
-    statistics: Sequence[RowGroupAnswer],
-    dictionary: Sequence[RowGroupAnswer] | None,
-    filters: Sequence[RowGroupAnswer],
-) -> Means:
-    """Merge the answers of each means for the values that the means before it leave; if these leave
-    none, it gets all."""
-    remaining = list(range(len(statistics)))
-    merged_statistics = _merge(statistics)
-    remaining = _list_remaining(statistics, remaining)
-    merged_dictionary = None
-    if dictionary is not None:
-        merged_dictionary = _merge([dictionary[at] for at in remaining])
-        remaining = _list_remaining(dictionary, remaining)
-    return Means(merged_statistics, merged_dictionary, _merge([filters[at] for at in remaining]))
-
-
-def _list_remaining(answers: Sequence[RowGroupAnswer], remaining: Sequence[int]) -> list[int]:
-    """List the values that the answers leave of those that remained; all if they leave none."""
-    left = [at for at in remaining if not answers[at].is_absent]
-    return left or list(range(len(answers)))
-
-
-def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
-    """Return the answer for several values together: `absent` if all are, `maybe` if one is."""
-    merged = answers[0]
-    for answer in answers:
-        if answer.answer == MAYBE:
-            return answer
-        if merged.is_absent:
-            merged = answer
-    return merged
-
-
-def _find_filter(
-    file: ParquetFile, row_group: int, column: Column
-) -> tuple[StoredFilter | None, bool]:
-    """Return the filter of a chunk, None if it is missing, encrypted or unreadable; and whether
-    engines find a filter there."""
+def _find_verdicts(
+    file: ParquetFile,
+    row_group: int,
+    column: Column,
+    verdicts_of: Callable[..., tuple[EngineVerdict, ...]],
+) -> tuple[tuple[EngineVerdict, ...], bool]:
+    """Return what each engine makes of the filter of a chunk, or of one that it could have, and
+    whether engines find a filter there."""
     if file.encryption_of(row_group, column):
-        return None, False
+        return verdicts_of(), False
     try:
         stored = file.stored_filter(row_group, column)
     except UnreadableError:
-        return None, True
-    return stored, stored is not None
+        return verdicts_of(), True
+    if stored is None:
+        return verdicts_of(), False
+    has_length = stored.place.length is not None
+    return verdicts_of(bitset_bytes=stored.header.num_bytes, has_length=has_length), True
 
 
 def _explain_engines(
@@ -391,58 +332,9 @@ def _explain_engines(
 ) -> Iterator[EngineExplanation]:
     """Explain what each engine skips."""
     is_comparable = all(literal.verdict is None for literal in question.literals)
+    row_groups = [pruning.row_group for pruning in prunings]
     # Most engines take the same steps.
-    count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in prunings]))
+    count = cache(partial(count_steps, row_groups))
     for at, (engine, verdict) in enumerate(zip(engines, column_verdicts, strict=True)):
         views = [pruning.views[at] for pruning in prunings]
-        yield _explain_engine(engine, verdict, views, count_steps, is_comparable)
-
-
-def _explain_engine(
-    engine: EngineReport,
-    column_verdict: EngineVerdict,
-    views: Sequence[RowGroupView],
-    count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
-    is_comparable: bool,
-) -> EngineExplanation:
-    """Explain what one engine skips, by its verdict on the column and on each filter, and why it
-    does or does not use the filters."""
-    uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
-    steps = tuple(
-        choose_step(view, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
-        for view in views
-    )
-    harm = None
-    if HARM in steps:
-        harm, _ = harm_of(engine, views[steps.index(HARM)])
-    return EngineExplanation(
-        engine=engine.id,
-        name=engine.name,
-        steps=steps,
-        explanation=explain_steps(engine, column_verdict, views, steps),
-        harm=harm,
-        **count_steps(steps),
-    )
-
-
-def _count_steps(
-    row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the fields of an `EngineExplanation` that count row groups and bytes."""
-    num_skipped = num_bytes = column_bytes = bytes_skipped = column_bytes_skipped = 0
-    for row_group, step in zip(row_groups, steps, strict=True):
-        num_bytes += row_group.bytes
-        column_bytes += row_group.column_bytes
-        if step in (STATISTICS, DICTIONARY, FILTER):
-            num_skipped += 1
-            bytes_skipped += row_group.bytes
-            column_bytes_skipped += row_group.column_bytes
-    return {
-        "skipped_by_statistics": steps.count(STATISTICS),
-        "skipped_by_dictionary": steps.count(DICTIONARY),
-        "skipped_by_filter": steps.count(FILTER),
-        "row_groups_read": len(steps) - num_skipped,
-        "bytes_skipped": bytes_skipped,
-        "share_skipped": bytes_skipped / num_bytes if num_bytes else 0.0,
-        "share_of_column_skipped": column_bytes_skipped / column_bytes if column_bytes else 0.0,
-    }
+        yield explain_engine(engine, verdict, views, count, is_comparable)
