@@ -173,6 +173,11 @@ def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]
     """Yield the warnings about filters of these columns of a file."""
     for index in sorted(columns):
         column = footer.columns[index]
-        mark = has_interval_mark(footer, column)
-        for warning in list_warnings(column, names, has_interval_mark=mark):
+        for warning in list_warnings_in(footer, column, names):
             yield f"column {column.name}: {warning}"
+
+
+def list_warnings_in(footer: Footer, column: Column, names: Iterable[str]) -> list[str]:
+    """List the warnings about a filter of a column of a file."""
+    mark = has_interval_mark(footer, column)
+    return list_warnings(column, names, has_interval_mark=mark)

@@ -13,14 +13,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isinf
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.editing.build import SpooledFilter, chunk_bytes, most_bytes, report_of
+from sbbf_tool.editing.build import (
+    SpooledFilter,
+    chunk_bytes,
+    columns_of,
+    most_bytes,
+    report_filters,
+    sum_chunk_bytes,
+)
 from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
@@ -178,28 +185,29 @@ class AddFilter(ChangingVerb[AddReport]):
             file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names
         )
         chunks = choice.sizes
-        is_dry = change.edit.dry_run
-        if is_dry:
+        indexes = columns_of(chunks)
+        planned_filters = 0
+        planned_bytes = 0
+        if change.edit.dry_run:
             change.ensure_buildable(chunks)
+            planned_filters = len(chunks)
+            planned_bytes = most_bytes(file, chunks)
         else:
             change.build(chunks)
             change.ensure_useful()
         change.warnings += [
-            *_type_warnings(file, chunks),
+            *_type_warnings(file, indexes),
             *_fpp_warnings(file, choice, change.built_filters),
             *_size_warnings(file, change.built_filters),
-            *engine_warnings(file.footer, {column for _, column in chunks}, self.engine_names),
+            *engine_warnings(file.footer, indexes, self.engine_names),
         ]
         patch = change.patch()
         undo = None
         if not change.is_copied and not _drops_old_bytes(file.footer, patch):
-            undo = _undo(file, change.edit, {key[1] for key in patch.places}, file.footer)
+            undo = _undo(file, change.edit, columns_of(patch.places), file.footer)
         report = partial(
             AddReport,
-            filters=tuple(
-                report_of(file, patch, key, change.built_filters[key])
-                for key in sorted(change.built_filters)
-            ),
+            filters=tuple(report_filters(file, patch, change.built_filters)),
             skipped=len(choice.judgments),
             without_values=choice.without_values,
             weaker=choice.count(WEAKER),
@@ -209,11 +217,11 @@ class AddFilter(ChangingVerb[AddReport]):
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
-            harms=tuple(_harms(file, chunks, self.engine_names)),
+            harms=tuple(_harms(file, indexes, self.engine_names)),
             saturated_filters=tuple(change.saturated_filters),
-            planned_filters=len(chunks) if is_dry else 0,
-            planned_bytes=most_bytes(file, chunks) if is_dry else 0,
-            data_bytes=sum(chunk_bytes(file, key) for key in chunks),
+            planned_filters=planned_filters,
+            planned_bytes=planned_bytes,
+            data_bytes=sum_chunk_bytes(file, chunks),
             undo=undo,
             leftover_bytes=change.leftover_bytes(patch),
         )
@@ -222,7 +230,8 @@ class AddFilter(ChangingVerb[AddReport]):
     def recognise(
         self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit
     ) -> AddReport | None:
-        is_idle = report.outcome()[0] == SKIPPED
+        status, _ = report.outcome()
+        is_idle = status == SKIPPED
         if not is_idle and self.rebuild != "all":
             return None
         change = find_lost_change(file, listed_bytes)
@@ -233,13 +242,13 @@ class AddFilter(ChangingVerb[AddReport]):
             skipped = max(0, skipped - len(change.filters))
         undo = None
         if change.before is not None:
-            undo = _undo(file, edit, {column for _, column in change.filters}, change.before)
+            undo = _undo(file, edit, columns_of(change.filters), change.before)
         return replace(
             report,
             old_bytes=listed_bytes,
             old_end_hash=change.old_end_hash,
             filters=describe_filters(file, change.filters),
-            data_bytes=sum(chunk_bytes(file, key) for key in change.filters),
+            data_bytes=sum_chunk_bytes(file, change.filters),
             skipped=skipped,
             leftover_bytes=change.leftover_bytes,
             undo=undo,
@@ -278,7 +287,7 @@ def _drops_old_bytes(footer: Footer, patch: Patch) -> bool:
     return patch.keep < kept_until
 
 
-def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
+def _undo(file: ParquetFile, edit: Edit, columns: Sequence[int], before: Footer) -> Fix | None:
     """Return the removal of all filters of these columns, whose indexes are given; None if the
     footer before has any of them."""
     if not edit.in_place or edit.dry_run or not columns:
@@ -287,7 +296,7 @@ def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Foote
         for column in columns:
             if before.chunk_meta(row_group, column).stated_filter != (None, None):
                 return None
-    names = tuple(file.footer.columns[column].name for column in sorted(columns))
+    names = tuple(file.footer.columns[column].name for column in columns)
     keys = None if file.ring is None else file.ring.keys.path
     return Fix("remove_filters", (file.name,), names, keys=keys)
 
@@ -340,8 +349,8 @@ def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter])
             yield f"{sizes}; allow a higher false-positive rate, or leave the column out"
 
 
-def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
-    for index in sorted({column for _, column in keys}):
+def _type_warnings(file: ParquetFile, indexes: Iterable[int]) -> Iterator[str]:
+    for index in indexes:
         column = file.footer.columns[index]
         if column.doubt:
             yield (
@@ -353,8 +362,8 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
                 yield f"column {column.name}: {note}"
 
 
-def _harms(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:
-    for index in sorted({column for _, column in keys}):
+def _harms(file: ParquetFile, indexes: Iterable[int], engines: Iterable[str]) -> Iterator[str]:
+    for index in indexes:
         column = file.footer.columns[index]
         if (harm := harm_in(file.footer, column, engines)) is not None:
             yield f"column {column.name}: {harm}"

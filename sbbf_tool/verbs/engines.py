@@ -33,7 +33,8 @@ def engines(
     names, for an unknown name.
     """
     report = load_table()
-    indexes = [report.families.index(family) for family in _find_families(type_name)]
+    families = tuple(_find_families(type_name))
+    indexes = list(map(report.families.index, families))
     releases = as_names(mine, "release")
     if releases and engine_name is not None:
         raise UsageError("give either the name of an engine or releases")
@@ -45,9 +46,8 @@ def engines(
         reports = report.engines
     chosen = []
     for engine in reports:
-        verdicts = tuple(engine.verdicts[index] for index in indexes)
+        verdicts = tuple(map(engine.verdicts.__getitem__, indexes))
         chosen.append(replace(engine, verdicts=verdicts))
-    families = tuple(report.families[index] for index in indexes)
     return replace(report, families=families, engines=tuple(chosen))
 
 
@@ -61,7 +61,7 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
         names: set[str] = set()
         for family in families:
             names.update((family.name.casefold(), family.id.casefold()))
-        hint = suggest_names(name, names, (family.name for family in families))
+        hint = suggest_names(name, names, [family.name for family in families])
         raise UsageError(f"unknown type {name!r}", hint=hint)
     return matches
 
@@ -71,10 +71,10 @@ def _match_families(families: Sequence[ColumnFamily], text: str) -> Iterable[Col
     exact = []
     partial = []
     for family in families:
-        types = [kind.casefold() for kind in family.types]
-        if text in (family.id, family.name.casefold(), *types):
+        names = list(map(str.casefold, (family.id, family.name, *family.types)))
+        if text in names:
             exact.append(family)
-        if any(text in kind.casefold() for kind in (family.id, family.name, *family.types)):
+        if any(text in name for name in names):
             partial.append(family)
     if exact or partial:
         return exact or partial

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -13,15 +14,15 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt
-from sbbf_tool.numbers import format_columns, format_count
+from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.pages import ChunkMeta
-from sbbf_tool.query_engines.uses import list_warnings
+from sbbf_tool.query_engines.uses import list_warnings_in
 from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
+from sbbf_tool.rules.notes import find_locked, key_notes, other_file_notes, type_notes
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
@@ -116,7 +117,7 @@ class InspectReport(Tabular):
 
     @property
     def unreadable_filters(self) -> tuple[FilterReport, ...]:
-        return tuple(row for row in self.filters if row.unreadable)
+        return tuple(filter(attrgetter("unreadable"), self.filters))
 
     def _summary(self) -> str:
         num_filters = sum(chunk.has_filter for chunk in self.filters)
@@ -166,8 +167,11 @@ class Inspect(ReadingVerb[InspectReport]):
         is_readable = not any(row.unreadable for row in rows)
         unreferenced = []
         if self.search and self.bitsets and has_all_columns and is_readable:
-            unreferenced = unreferenced_ranges(file, filters)
-        locked = _find_locked(file)
+            for unit in unreferenced_ranges(file, filters):
+                gap = UnreferencedRange(unit.start, unit.length, unit.kind)
+                unreferenced.append(gap)
+        locked = find_locked(file)
+        locked_columns = [column.name for column in chosen if column.index in locked]
         metadata = file.footer.metadata
         return InspectReport(
             file=file.name,
@@ -178,17 +182,15 @@ class Inspect(ReadingVerb[InspectReport]):
             row_groups=file.footer.num_row_groups,
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, self.all_chunks),
-            unreferenced=tuple(
-                UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced
-            ),
+            unreferenced=tuple(unreferenced),
             notes=(
-                *_other_file_notes(file),
-                *_type_notes(file, chosen),
+                *other_file_notes(file),
+                *type_notes(file, chosen),
                 *_engine_notes(file, chosen, rows, self.engine_names),
-                *_key_notes(file),
+                *key_notes(file),
             ),
             named_columns=file.name_columns(names),
-            locked_columns=tuple(column.name for column in chosen if column.index in locked),
+            locked_columns=tuple(locked_columns),
         )
 
     def _chunks(self, file: ParquetFile, columns: Sequence[Column]) -> Iterator[tuple[int, Column]]:
@@ -220,23 +222,6 @@ def inspect(
     return Inspect(columns, all_chunks, bitsets, search, engine_names)(path, **options)
 
 
-def _find_locked(file: ParquetFile) -> set[int]:
-    """Return the indexes of the columns whose metadata is encrypted, and whose key is missing."""
-    locked: set[int] = set()
-    if not file.footer.has_encrypted_chunks:
-        return locked
-    for number in range(file.footer.num_row_groups):
-        for index, meta in enumerate(file.footer.chunk_metas(number)):
-            if meta.is_locked:
-                locked.add(index)
-    return locked
-
-
-def _key_notes(file: ParquetFile) -> Iterator[str]:
-    if file.ring is not None and not file.footer.is_writable:
-        yield "the footer's signature was not verified: its key was not given"
-
-
 def _chunk_report(
     file: ParquetFile, row_group: int, column: Column, measure: bool
 ) -> tuple[FilterReport, StoredFilter | None]:
@@ -244,27 +229,28 @@ def _chunk_report(
     meta = file.footer.chunk_meta(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
     fields: dict[str, Any] = {}
-    read_as: StoredFilter | None = None
-    encrypted = file.encryption_of(row_group, column) if meta.is_encrypted else None
-    if place is None or encrypted:
-        fields["warnings"] = (encrypted,) if encrypted else _offset_warnings(meta)
+    stored: StoredFilter | None = None
+    encryption = None
+    if meta.is_encrypted:
+        encryption = file.encryption_of(row_group, column)
+    if encryption:
+        fields["warnings"] = (encryption,)
+    elif place is None:
+        fields["warnings"] = _offset_warnings(meta)
     else:
         fields.update(offset=place.offset, stated_length=place.length)
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            read_as = stored
             of_draft: dict[str, Any] = {}
             if stored.header.readings:
-                read_as, of_draft = _draft(file, stored, measure)
-            fields.update(_of_header(read_as, meta.bytes))
-            if measure and not read_as.header.unsupported_reason:
-                fields.update(_of_bitset(file, read_as))
-                if fields["estimated_fpp"] > sizing.SATURATED_FPP:
-                    fields |= {"saturated": True, "warnings": (*fields["warnings"], _SATURATED)}
-                elif not fields["fill_ratio"] and meta.non_null_values:
-                    fields["warnings"] = (*fields["warnings"], _EMPTY)
-            fields.update(of_draft)
+                stored, of_draft = _draft(file, stored, measure)
+            fields |= _of_header(stored, meta.bytes)
+            if measure and not stored.header.unsupported_reason:
+                fields |= _of_bitset(file, stored)
+                fields["warnings"] += _fill_warnings(fields, meta)
+                fields["saturated"] = _is_saturated(fields)
+            fields |= of_draft
         except UnreadableError as error:
             fields["unreadable"] = error.with_place
     report = FilterReport(
@@ -278,7 +264,22 @@ def _chunk_report(
         encrypted=meta.is_encrypted,
         **fields,
     )
-    return report, read_as
+    return report, stored
+
+
+def _is_saturated(fields: Mapping[str, Any]) -> bool:
+    estimated_fpp: float = fields["estimated_fpp"]
+    return estimated_fpp > sizing.SATURATED_FPP
+
+
+def _fill_warnings(fields: Mapping[str, Any], meta: ChunkMeta) -> tuple[str, ...]:
+    """Return the warning about a filter with too many bits, or with none although the chunk has
+    values."""
+    if _is_saturated(fields):
+        return (_SATURATED,)
+    if not fields["fill_ratio"] and meta.non_null_values:
+        return (_EMPTY,)
+    return ()
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
@@ -312,26 +313,30 @@ def _draft(
 ) -> tuple[StoredFilter, dict[str, Any]]:
     """Read the filter of a draft in the dialect that its values determine; return it with the
     report's fields about the dialect."""
-    from sbbf_tool.file.drafts import recognise_draft
+    from sbbf_tool.file.drafts import recognise_draft  # few files have filters of a draft
 
     header = stored.header
-    reading = recognise_draft(file, stored) if measure else None
+    dialects = []
+    lengths = set()
+    for possible in header.readings:
+        dialects.append(possible.dialect.name)
+        lengths.add(possible.length)
     dialect = None
     read_as = stored
-    if reading is not None:
-        dialect = reading.dialect.name
-        read_as = reading.stored
-        dialect_note = f"the values of the column match {dialect}"
-    elif measure:
-        dialect_note = "the values of the column match several or none"
-    else:
-        dialect_note = "the values of the column were not compared"
-    lengths = {reading.length for reading in header.readings}
+    dialect_note = "the values of the column were not compared"
+    if measure:
+        reading = recognise_draft(file, stored)
+        if reading is None:
+            dialect_note = "the values of the column match several or none"
+        else:
+            dialect = reading.dialect.name
+            read_as = reading.stored
+            dialect_note = f"the values of the column match {dialect}"
     if len(lengths) == 1:  # every reading has the same bitset
         read_as = stored._replace(header=FilterHeader(header.length, header.num_bytes))
     warning = f"no reader uses it: {header.unsupported_reason}; {dialect_note}"
     return read_as, {
-        "dialects": tuple(reading.dialect.name for reading in header.readings),
+        "dialects": tuple(dialects),
         "dialect": dialect,
         "warnings": (warning, *read_as.warnings()),
     }
@@ -344,35 +349,6 @@ def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     return (f"bloom_filter_offset is {offset}, which means that there is no filter",)
 
 
-def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
-    if not file.footer.columns:
-        yield "the file has no columns"
-    for column in columns:
-        if column.doubt:
-            yield f"column {column.name}: the meaning of its values is unknown: {column.doubt}"
-    readings: dict[str, list[str]] = {}
-    for column in columns:
-        for note in column.reading.notes():
-            readings.setdefault(note, []).append(column.name)
-    for note, names in readings.items():
-        yield f"{format_columns(names)}: {note}"
-
-
-def _other_file_notes(file: ParquetFile) -> Iterator[str]:
-    (paths,) = file.footer.numbers("file_path")
-    other_files = []
-    for at, path in enumerate(paths):
-        if path:
-            row_group, column = divmod(at, len(file.footer.columns))
-            other_files.append(file.footer.elsewhere(row_group, column))
-    other_files = list(filter(None, other_files))
-    if other_files:
-        yield (
-            f"{format_count(len(other_files), 'column chunk')} and their filters are in "
-            f"other files, such as {other_files[0]}: inspect those"
-        )
-
-
 def _engine_notes(
     file: ParquetFile,
     columns: Sequence[Column],
@@ -382,12 +358,10 @@ def _engine_notes(
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
-        if column.name not in filtered:
-            continue
-        mark = has_interval_mark(file.footer, column)
-        warnings = list_warnings(column, engines, has_interval_mark=mark)
-        if warnings:
-            yield f"column {column.name}: {'; '.join(warnings)}"
+        if column.name in filtered:
+            warnings = list_warnings_in(file.footer, column, engines)
+            if warnings:
+                yield f"column {column.name}: {'; '.join(warnings)}"
 
 
 def _totals(
@@ -402,10 +376,13 @@ def _totals(
         filters = with_filter.get(column.name, [])
         if not filters and not all_chunks:
             continue
-        rates = [row.estimated_fpp for row in filters if row.estimated_fpp is not None]
-        filter_bytes = chunk_bytes = 0
+        rates = []
+        filter_bytes = 0
         for row in filters:
             filter_bytes += (row.header_bytes or 0) + (row.bitset_bytes or 0)
+            if row.estimated_fpp is not None:
+                rates.append(row.estimated_fpp)
+        chunk_bytes = 0
         for number in range(file.footer.num_row_groups):
             chunk_bytes += file.footer.chunk_meta(number, column.index).bytes
         total = ColumnTotal(

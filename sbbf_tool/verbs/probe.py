@@ -6,8 +6,8 @@ holds all values.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import UsageError
@@ -32,11 +32,13 @@ from sbbf_tool.reports.probe import (
     RowMatch,
     UnfitValue,
 )
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import ReadOptions
@@ -45,15 +47,20 @@ if TYPE_CHECKING:
 def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
     """Return the names of columns, each with the values of which a row must have one. Raises
     UsageError for anything else."""
+    items = also
     if isinstance(also, str):
-        from sbbf_tool.advice.queries import parse_query
+        from sbbf_tool.advice.queries import parse_query  # few queries have conditions as text
 
-        also = parse_query(also).conditions
-    items = also.items() if isinstance(also, Mapping) else also
+        items = parse_query(also).conditions
+    elif isinstance(also, Mapping):
+        items = also.items()
+    conditions = []
     try:
-        return tuple((as_name(column), values_of(values)) for column, values in items)
+        for column, values in items:
+            conditions.append((as_name(column), values_of(values)))
     except (TypeError, ValueError):
         raise UsageError(f"also is a condition, or values by column, not {also!r}") from None
+    return tuple(conditions)
 
 
 _OTHER_TYPE = "the values are of another type than the column, and filters show no conversion"
@@ -127,46 +134,41 @@ class Probe(ReadingVerb[ProbeReport]):
     def on(self, file: ParquetFile) -> ProbeReport:
         if self.column is None:
             file.expect_filters(file.footer.columns)  # those of all columns concurrently
-            conditions = list_conditions(file, self.values)
-            reports = [self._report(file, [condition]) for condition in conditions]
+            all_conditions = list_conditions(file, self.values)
+            reports = [self._report(file, [condition]) for condition in all_conditions]
             return _merge(file, self.values, reports)
-        also = [find_condition(file, name, values) for name, values in self.also]
-        first = find_condition(file, self.column, self.values, self.compares)
-        return self._report(file, [first, *also])
+        conditions = [find_condition(file, self.column, self.values, self.compares)]
+        for name, values in self.also:
+            conditions.append(find_condition(file, name, values))
+        return self._report(file, conditions)
 
     def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
         narrowed = self._narrow(file, conditions)
         row_groups = tuple(narrowed[-1].row_groups)
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
-        first, *also = sorted(narrowed, key=lambda each: not isinstance(each.about, Question))
+        first, *also = sorted(narrowed, key=_is_about_missing_column)
         about = first.about
+        column_type = None
         if isinstance(about, Question):
             column = about.column.name
             column_type = about.column.type_name
             queried = about.queried if self.compares is None else ()
             answers = self._query(file, about, first, also, row_groups)
         else:
-            # Most files have the column.
-            from sbbf_tool.file.all_rows import answer_for_all_rows
-
             column = about.name
-            column_type = None
-            queried, answers = answer_for_all_rows(
-                file,
-                first.condition,
-                [each.condition for each in also],
-                row_groups,
-                confirms=self.confirm or self.rows,
-                with_rows=self.rows,
-            )
-        questions = [each.about for each in narrowed if isinstance(each.about, Question)]
-        named_columns = [
-            each.condition.named
-            for each in (first, *also)
-            if isinstance(each.about, Question) or not file.is_in_table
-        ]
-        places = chain.from_iterable(each.unreadable for each in narrowed)
+            queried, answers = self._query_missing(file, first, also, row_groups)
+        unfit: list[UnfitValue] = []
+        warnings: list[str] = []
+        notes: dict[str, None] = {}
+        places: list[str] = []
+        for narrowed_condition in narrowed:
+            places += narrowed_condition.unreadable
+            question = narrowed_condition.about
+            if isinstance(question, Question):
+                unfit += question.unfit
+                warnings += question.warnings(file.footer)
+                notes.update(dict.fromkeys(_list_notes(question)))
         return ProbeReport(
             file=file.name,
             column=column,
@@ -179,10 +181,10 @@ class Probe(ReadingVerb[ProbeReport]):
             requests=file.source.requests,
             unreadable=(*places, *answers.unreadable),
             rows=answers.rows,
-            named_columns=tuple(named_columns),
-            unfit=tuple(chain.from_iterable(each.unfit for each in questions)),
-            warnings=tuple(chain.from_iterable(each.warnings(file.footer) for each in questions)),
-            notes=_list_notes(questions),
+            named_columns=tuple(_name_columns(file, [first, *also])),
+            unfit=tuple(unfit),
+            warnings=tuple(warnings),
+            notes=tuple(notes),
             queried=queried,
         )
 
@@ -191,10 +193,12 @@ class Probe(ReadingVerb[ProbeReport]):
     ) -> list[NarrowedCondition]:
         """Narrow the row groups by one condition after the other, those first that take no
         reading."""
-        dialect = None if self.dialect is None else _find_dialect(self.dialect)
+        dialect = None
+        if self.dialect is not None:
+            dialect = _find_dialect(self.dialect)
         numbers: Sequence[int] = range(file.footer.num_row_groups)
         narrowed = []
-        for condition in sorted(conditions, key=lambda each: isinstance(each.about, Question)):
+        for condition in sorted(conditions, key=_needs_reading):
             remaining = condition.narrow(
                 file, numbers, dialect=dialect, filters_only=self.filters_only
             )
@@ -213,7 +217,7 @@ class Probe(ReadingVerb[ProbeReport]):
         """Return what is known of the values of the first condition."""
         row_group_answers = [first.answers[number] for number in row_groups]
         if self.confirm or self.rows:
-            from sbbf_tool.file.presence import confirm_values
+            from sbbf_tool.file.presence import confirm_values  # most queries read filters alone
 
             answers = confirm_values(file, question, row_group_answers, also, with_rows=self.rows)
         else:
@@ -226,6 +230,26 @@ class Probe(ReadingVerb[ProbeReport]):
             return answers._replace(inconclusive=(unknown,))
         hits = [Hit(text_of(value), row_groups, CANNOT_SAY, _OTHER_TYPE) for value in others]
         return answers._replace(hits=(*answers.hits, *hits))
+
+    def _query_missing(
+        self,
+        file: ParquetFile,
+        first: NarrowedCondition,
+        also: list[NarrowedCondition],
+        row_groups: tuple[int, ...],
+    ) -> AnswersForAllRows:
+        """Return the values of the first condition, whose column the file lacks, and what is known
+        of them."""
+        from sbbf_tool.file.all_rows import answer_for_all_rows  # most files have the column
+
+        return answer_for_all_rows(
+            file,
+            first.condition,
+            [narrowed.condition for narrowed in also],
+            row_groups,
+            confirms=self.confirm or self.rows,
+            with_rows=self.rows,
+        )
 
 
 def probe(
@@ -245,26 +269,53 @@ def probe(
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
 
 
-def _list_notes(questions: Sequence[Question]) -> tuple[str, ...]:
-    """List how values were read, each note once."""
-    notes: dict[str, None] = {}
-    for question in questions:
-        for literal in question.row.special.values():
-            if literal.note is not None:
-                notes[literal.note] = None
-    return tuple(notes)
+def _needs_reading(condition: ColumnCondition) -> bool:
+    """Return whether a condition is about a column of the file, whose filters may be read."""
+    return isinstance(condition.about, Question)
+
+
+def _is_about_missing_column(narrowed: NarrowedCondition) -> bool:
+    return not isinstance(narrowed.about, Question)
+
+
+def _name_columns(
+    file: ParquetFile, narrowed: Iterable[NarrowedCondition]
+) -> Iterator[NamedColumn]:
+    """Yield what the file has under the names of columns; of a file in a table, the columns that it
+    lacks are left out."""
+    for condition in narrowed:
+        if not (file.is_in_table and _is_about_missing_column(condition)):
+            yield condition.condition.named
+
+
+def _list_notes(question: Question) -> Iterator[str]:
+    """Yield how the values of a question were read."""
+    for literal in question.row.special.values():
+        if literal.note is not None:
+            yield literal.note
 
 
 def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> ProbeReport:
     """Merge the reports of every column into one, in which hits and rows name the column."""
     hits: list[Hit] = []
     inconclusive: list[InconclusiveRowGroups] = []
-    unfit: Counter[tuple[str, int]] = Counter()
+    num_unfit: Counter[tuple[str, int]] = Counter()
+    unreadable: list[str] = []
+    warnings: dict[str, None] = {}
+    num_rows = 0
     for report in reports:
-        hits += [replace(hit, column=report.column) for hit in report.hits]
-        inconclusive += [replace(each, column=report.column) for each in report.inconclusive]
-        unfit.update((each.value, each.position) for each in report.unfit)
-    num_rows = sum(len(report.rows) for report in reports)
+        name_column = partial(replace, column=report.column)
+        hits += map(name_column, report.hits)
+        inconclusive += map(name_column, report.inconclusive)
+        for value in report.unfit:
+            num_unfit[value.value, value.position] += 1
+        unreadable += report.unreadable
+        warnings.update(dict.fromkeys(report.warnings))
+        num_rows += len(report.rows)
+    unfit = []
+    for (text, position), count in num_unfit.items():
+        if count == len(reports):
+            unfit.append(UnfitValue(text, position, "no column can hold the value"))
 
     def rows() -> Iterator[tuple[object, ...]]:
         for report in reports:
@@ -281,18 +332,14 @@ def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> Pr
         inconclusive=tuple(inconclusive),
         bytes_read=file.source.bytes_read,
         requests=file.source.requests,
-        unreadable=tuple(chain.from_iterable(report.unreadable for report in reports)),
+        unreadable=tuple(unreadable),
         rows=tuple_of_few(LongSequence(RowMatch, rows, num_rows)),
-        unfit=tuple(
-            UnfitValue(value, position, "no column can hold the value")
-            for (value, position), count in unfit.items()
-            if count == len(reports)
-        ),
-        warnings=tuple(dict.fromkeys(chain.from_iterable(report.warnings for report in reports))),
+        unfit=tuple(unfit),
+        warnings=tuple(warnings),
     )
 
 
 def _find_dialect(name: str) -> Dialect:
-    from sbbf_tool.bloom.dialects import find_dialect
+    from sbbf_tool.bloom.dialects import find_dialect  # few files have filters of a draft
 
     return find_dialect(name)

@@ -10,12 +10,13 @@ footer without the fields is written, in place of the file's own tail if it has 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.editing.build import mistake
+from sbbf_tool.editing.build import mistake, report_removals
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
@@ -47,6 +48,7 @@ from sbbf_tool.parquet.splice import ChunkKey, FilterPlace, decrypt_metadata
 from sbbf_tool.reports.change import ChangeReport, RemovedFilter
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.rows import NamedColumn
+from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
@@ -110,7 +112,7 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
         change.ensure_replaceable()
         report = partial(
             RemoveReport,
-            filters=tuple(_removals(file, chunks)),
+            filters=tuple(report_removals(file, chunks)),
             method=method,
             named_columns=file.name_columns(names),
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
@@ -155,31 +157,24 @@ def _restore(change: OpenEdit) -> RemoveReport:
     if before.recorded_chunks():
         _ensure_no_errors(file, before)
     change.ensure_replaceable()
-    places = file.footer.filter_places()
     old_places = before.filter_places()
-    chunks = [key for key, place in places.items() if old_places.get(key) != place]
-    removed = tuple(_removals(file, chunks))
+    chunks = []
+    for key, place in file.footer.filter_places().items():
+        is_as_before = old_places.get(key) == place
+        if not is_as_before:
+            chunks.append(key)
+    removed = tuple(report_removals(file, chunks))
     report = partial(RemoveReport, filters=removed, method=TRUNCATED, unreferenced_bytes=0)
     patch = Patch(before.end, (), before.raw, {})
     return change.publish(patch, report, partial(_compare_restored, file, before))
 
 
-def _removals(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[RemovedFilter]:
-    for row_group, column in sorted(keys):
-        yield RemovedFilter(row_group, file.footer.columns[column].name)
-
-
 def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
     """Raise RefusedError if `check` would call a filter of an earlier footer an error: a repair may
     have removed it."""
-    from sbbf_tool.rules.verification import report_of
-
     report = report_of(file.before(before.end))
-    errors = [
-        f"{finding.rule} (column {finding.column})"
-        for finding in report.findings
-        if finding.severity == ERROR
-    ]
+    wrong = [finding for finding in report.findings if finding.severity == ERROR]
+    errors = [f"{finding.rule} (column {finding.column})" for finding in wrong]
     errors += report.unreadable
     if errors:
         reason = (
@@ -321,8 +316,10 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
         if not is_droppable(unused_range):
             keep = max(keep, unused_range.end)
     # A filter that begins before the cut is kept whole, in place.
-    ends_in_place = [stored.end for stored in kept_filters.values() if stored.place.offset < keep]
-    keep = max([keep, *ends_in_place])
+    cut = keep
+    for stored in kept_filters.values():
+        if stored.place.offset < cut:
+            keep = max(keep, stored.end)
     # The spool keeps a copy to compare with the new object in an object store: by then, the old
     # object no longer exists.
     moved_filters = {}
@@ -358,14 +355,13 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
     footer = file.footer
     has_unknown_references = footer.has_locked_chunks()
     num_bytes = 0
-    for unused_range in unreferenced_ranges(
-        file, list(_readable_filters(file, without=keys).values())
-    ):
+    kept_filters = list(_readable_filters(file, without=keys).values())
+    for unused_range in unreferenced_ranges(file, kept_filters):
         is_known = not has_unknown_references or unused_range.kind == OLD_FOOTER
         if is_known and unused_range.end <= patch.keep:
             num_bytes += unused_range.length
     if has_unknown_references:
-        places = {footer.filter_place(*key) for key in keys}
+        places = set(starmap(footer.filter_place, keys))
         for place in places:
             if place is not None and place.offset < patch.keep:
                 num_bytes += place.length or 0

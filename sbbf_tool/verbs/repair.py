@@ -9,9 +9,9 @@ filter that a reader can safely use is lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter_size import Sizing
@@ -19,32 +19,30 @@ from sbbf_tool.display import redact
 from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_of
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.open_edit import OpenEdit
+from sbbf_tool.editing.repairs import FilterStep, plan_steps, rules_to_rebuild
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.key_ring import ring_of
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import Frozen, opt, replace
+from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
-from sbbf_tool.reports.findings import ERROR, Evidence, Finding
+from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import NamedColumn
-from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import (
-    PLAINTEXT,
-    ChunkFacts,
     ColumnFacts,
     Reads,
     gather,
     locked_columns,
     unreadable_chunks,
 )
-from sbbf_tool.rules.rule import FilterFix, Limits, Rule
+from sbbf_tool.rules.rule import FilterFix
 from sbbf_tool.storage import places
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
@@ -126,22 +124,22 @@ class RepairReport(ChangeReport):
     def _rows(self) -> Iterable[object]:
         for step in self.steps:
             new = step.new_filter
-            size = (None, None, None) if new is None else (new.offset, new.bitset_bytes, new.fpp)
-            yield AppliedFix(step.row_group, step.column, step.fix, step.rules, step.facts, *size)
+            yield AppliedFix(
+                step.row_group,
+                step.column,
+                step.fix,
+                step.rules,
+                step.facts,
+                offset=None if new is None else new.offset,
+                bitset_bytes=None if new is None else new.bitset_bytes,
+                fpp=None if new is None else new.fpp,
+            )
 
     def _summary(self) -> str:
         return (
             f"{self.file}: {format_count(len(self.steps), 'filter')}, "
             f"{format_count(len(self.remaining), 'remaining finding')}"
         )
-
-
-_RULES = tuple(rule for rule in RULES if rule.repairs is not None)
-_HARMFUL = frozenset(
-    rule.name for rule in _RULES if rule.repairs is not None and rule.repairs[0] is FilterFix.DROP
-)
-"""Rules by which a filter is dropped that cannot be rebuilt."""
-_QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
 class Repair(ChangingVerb[RepairReport]):
@@ -167,7 +165,8 @@ class Repair(ChangingVerb[RepairReport]):
     def before(self, path: FileName, edit: Edit) -> RepairReport | None:
         if not edit.dry_run:
             return None
-        name, target = os.fsdecode(path), edit.target_of(path)
+        name = os.fsdecode(path)
+        target = edit.target_of(path)
         _, length = interrupted.undo(name, target, ring_of(name, edit.keys), dry_run=True)
         if length is None:
             return None
@@ -190,8 +189,10 @@ class Repair(ChangingVerb[RepairReport]):
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
         columns = choose_columns(file, names, strict=file.run.strict)
-        facts = _facts(file, columns or list(file.footer.columns), self.quick)
-        steps, remaining = _plan_steps(_QUICK_RULES if self.quick else _RULES, facts, self.drop)
+        if not columns:
+            columns = list(file.footer.columns)
+        facts = _facts(file, columns, self.quick)
+        steps, remaining = plan_steps(facts, drop=self.drop, quick=self.quick)
         _ensure_allowed(file, steps)
         if steps:
             change.ensure_replaceable()
@@ -200,12 +201,15 @@ class Repair(ChangingVerb[RepairReport]):
             change.build(dict.fromkeys(to_build, Sizing()))
             steps = dict(_without_left_out(steps, change))
         patch = _patch(change, steps)
+        needs_rebuild: tuple[str, ...] = ()
+        if self.drop:
+            needs_rebuild = rules_to_rebuild(facts, remaining)
         report = partial(
             RepairReport,
             steps=tuple(_report_steps(change, steps, patch)),
             named_columns=file.name_columns(names),
             remaining=tuple(remaining),
-            needs_rebuild=_rules_to_rebuild(facts, remaining) if self.drop else (),
+            needs_rebuild=needs_rebuild,
             unreadable=unreadable_chunks(facts),
             locked_columns=locked_columns(facts),
             truncated_to=change.truncated_to,
@@ -232,7 +236,7 @@ def repair(
     return Repair(columns, drop, quick)(path, edit, strict=strict)
 
 
-def _patch(change: OpenEdit, steps: Mapping[ChunkKey, _Step]) -> Patch:
+def _patch(change: OpenEdit, steps: Mapping[ChunkKey, FilterStep]) -> Patch:
     """Plan the bytes of the new file: built filters, and footers without the dropped ones."""
     drop = []
     correct = {}
@@ -246,7 +250,7 @@ def _patch(change: OpenEdit, steps: Mapping[ChunkKey, _Step]) -> Patch:
 
 
 def _report_steps(
-    change: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch
+    change: OpenEdit, steps: Mapping[ChunkKey, FilterStep], patch: Patch
 ) -> Iterator[RepairStep]:
     columns = change.file.footer.columns
     for key in sorted(steps):
@@ -263,144 +267,32 @@ def _report_steps(
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
-    from sbbf_tool.file.membership import verify_filter
-
     return gather(file, columns, Reads.DATA, verify_filter, progress=file.run.progress)
 
 
-class _Step(NamedTuple):
-    """Change to one filter, with the rules that need it and the facts that the rules found."""
-
-    fix: FilterFix
-    rules: tuple[str, ...]
-    facts: tuple[str, ...]
-    stored: StoredFilter | None
-
-    def add(self, fix: FilterFix, rule: str, fact: str) -> _Step:
-        """Return the step that also does what another rule needs: the stronger of both fixes."""
-        return self._replace(
-            fix=max(self.fix, fix), rules=(*self.rules, rule), facts=(*self.facts, fact)
-        )
-
-
-def _plan_steps(
-    rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool
-) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
-    """Return the step for each chunk that needs one, and the findings that the steps do not fully
-    resolve."""
-    steps: dict[ChunkKey, _Step] = {}
-    unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
-    for column in columns:
-        chunks = {chunk.row_group: chunk for chunk in column.chunks}
-        for rule in rules:
-            finding = rule.find(column, Limits())
-            if finding is None:
-                continue
-            unresolved_evidence = []
-            for observation in finding.evidence:
-                row_group = observation.row_group
-                assert row_group is not None, "a rule with a fix names the row group of each filter"
-                chunk = chunks[row_group]
-                key = (row_group, column.column.index)
-                fix = _choose_fix(rule, column.column, chunk, drop)
-                if fix is None:
-                    unresolved_evidence.append((key, chunk, observation))
-                else:
-                    step = steps.get(key, _Step(fix, (), (), chunk.stored))
-                    steps[key] = step.add(fix, rule.name, observation.fact)
-            if unresolved_evidence:
-                unresolved.append((rule, finding, unresolved_evidence))
-    dropped = {key for key, step in steps.items() if step.fix >= FilterFix.DROP}
-    remaining = []
-    for rule, finding, evidence in unresolved:
-        remaining_evidence = tuple(_remaining_evidence(rule, evidence, dropped))
-        if remaining_evidence:
-            remaining.append(replace(finding, evidence=remaining_evidence))
-    return steps, remaining
-
-
-def _remaining_evidence(
-    rule: Rule,
-    evidence: Iterable[tuple[ChunkKey, ChunkFacts, Evidence]],
-    dropped: Collection[ChunkKey],
-) -> Iterator[Evidence]:
-    """Yield the evidence of a rule that dropping these filters does not resolve."""
-    for key, chunk, observation in evidence:
-        if key not in dropped and not _has_its_bytes_again(rule, chunk, dropped):
-            yield observation
-
-
-def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[ChunkKey]) -> bool:
-    """Return whether a filter was verified and overlapped only filters that are dropped: then only
-    the dropped filters were damaged."""
-    is_verified = chunk.verification is not None and chunk.verification.is_verified
-    return (
-        rule.name == "overlapping-filter"
-        and is_verified
-        and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
-    )
-
-
-def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> FilterFix | None:
-    assert rule.repairs is not None
-    footer_fix, data_fix = rule.repairs
-    if chunk.encryption or chunk.module_defect == PLAINTEXT:
-        # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and
-        # that no new footer removes.
-        return None
-    is_verified = chunk.verification is not None and chunk.verification.is_verified
-    if rule.name == "wrong-length" and not is_verified:
-        # The length in the header may be the wrong one, and a filter of that length would lose
-        # rows.
-        footer_fix, data_fix = None, FilterFix.REBUILD
-    if drop or column.physical == "BOOLEAN":
-        return footer_fix
-    is_readable = chunk.verification is None or not chunk.verification.problem
-    return data_fix if is_readable else footer_fix
-
-
-def _rules_to_rebuild(
-    columns: Iterable[ColumnFacts], remaining: Iterable[Finding]
-) -> tuple[str, ...]:
-    """Return the rules with a remaining finding that rebuilding would repair."""
-    chunks: dict[tuple[str | None, int], tuple[Column, ChunkFacts]] = {}
-    for column in columns:
-        for chunk in column.chunks:
-            chunks[column.name, chunk.row_group] = (column.column, chunk)
-    rules = {rule.name: rule for rule in _RULES}
-    rules_to_rebuild = []
-    for finding in remaining:
-        for observation in finding.evidence:
-            if observation.row_group is None or finding.rule in rules_to_rebuild:
-                continue
-            leaf, chunk = chunks[finding.column, observation.row_group]
-            if _choose_fix(rules[finding.rule], leaf, chunk, drop=False) is not None:
-                rules_to_rebuild.append(finding.rule)
-    return tuple(rules_to_rebuild)
-
-
-def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
+def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, FilterStep]) -> None:
     """Raise RefusedError if a step must not be taken."""
     if steps:
         check_changeable(file)
     for key, step in steps.items():
         if step.fix is FilterFix.REBUILD:
-            ensure_buildable(file, key[0], file.footer.columns[key[1]])
+            row_group, column = key
+            ensure_buildable(file, row_group, file.footer.columns[column])
 
 
 def _without_left_out(
-    steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit
-) -> Iterator[tuple[ChunkKey, _Step]]:
+    steps: Mapping[ChunkKey, FilterStep], open_edit: OpenEdit
+) -> Iterator[tuple[ChunkKey, FilterStep]]:
     """Yield the steps; where the new filter is left out, a harmful old one is dropped, and any
     other stays."""
     for key, step in steps.items():
         if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
             yield key, step
-        elif not _HARMFUL.isdisjoint(step.rules):
+        elif step.is_about_harm:
             yield key, step._replace(fix=FilterFix.DROP)
 
 
-def _place_with_length(step: _Step) -> FilterPlace | None:
+def _place_with_length(step: FilterStep) -> FilterPlace | None:
     """Return the unchanged place of a filter with its true length."""
     if step.fix is not FilterFix.SET_LENGTH:
         return None
@@ -409,7 +301,7 @@ def _place_with_length(step: _Step) -> FilterPlace | None:
 
 
 def _compare(
-    open_edit: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile
+    open_edit: OpenEdit, steps: Mapping[ChunkKey, FilterStep], patch: Patch, fresh: ParquetFile
 ) -> None:
     for key, step in steps.items():
         place = fresh.footer.chunk_meta(*key).stated_filter

@@ -7,7 +7,7 @@ size; only the FPP changes. Filters that folding cannot resize are left unchange
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
@@ -143,16 +143,16 @@ class Resize(ChangingVerb[ResizeReport]):
             change.ensure_replaceable()
         change.ensure_useful()
         patch = change.patch()
+        not_resized = []
+        for key, reason in plan.reasons.items():
+            place = place_of(file, key)
+            not_resized.append(f"{place}: {reason}")
         report = partial(
             ResizeReport,
-            filters=tuple(
-                _report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)
-            ),
+            filters=tuple(_report_filters(change, patch, plan)),
             unchanged=plan.unchanged,
             named_columns=file.name_columns(names),
-            not_resized=tuple(
-                f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items()
-            ),
+            not_resized=tuple(not_resized),
             saturated_filters=tuple(change.saturated_filters),
             sizes=tuple(plan.sizes),
         )
@@ -162,17 +162,18 @@ class Resize(ChangingVerb[ResizeReport]):
         """Add folded filters to the edit; for other filters, record why folding does not reach the
         target."""
         plan = _Plan()
-        size_to_build = Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
+        size_to_build = Sizing(num_bytes=self.num_bytes)
+        if self.fpp is not None:
+            size_to_build = Sizing(self.fpp)
         for stored in filters:
             key = (stored.row_group, stored.column)
             bloom = BloomFilter(change.file.read_bitset(stored))
             plan.old[key] = (bloom.num_bytes, bloom.fpp)
             if change.edit.dry_run:
                 name = change.file.footer.columns[stored.column].name
-                plan.sizes += [
-                    FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp)
-                    for fold in bloom.folds()
-                ]
+                for fold in bloom.folds():
+                    size = FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp)
+                    plan.sizes.append(size)
             folded_filter, reason = self._fold(bloom)
             if reason is not None:
                 plan.reasons[key] = reason
@@ -217,10 +218,11 @@ def resize_filters(
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
     """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one
     cannot be interpreted."""
-    chosen = {column.index for column in columns or file.footer.columns}
+    indexes = {column.index for column in columns or file.footer.columns}
+    chosen = [file.footer.columns[index] for index in sorted(indexes)]
     is_empty = True
     for row_group in range(file.footer.num_row_groups):
-        for column in (file.footer.columns[index] for index in sorted(chosen)):
+        for column in chosen:
             if file.footer.filter_place(row_group, column.index) is None:
                 continue
             place = place_of(file, (row_group, column.index))
@@ -243,18 +245,17 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _report_filter(
-    change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]
-) -> ResizedFilter:
-    row_group, column = key
-    old_bytes, old_fpp = old
-    new = change.filters[key]
-    return ResizedFilter(
-        row_group=row_group,
-        column=change.file.footer.columns[column].name,
-        offset=patch.places[key].offset,
-        old_bytes=old_bytes,
-        new_bytes=new.num_bytes,
-        old_fpp=old_fpp,
-        new_fpp=new.fpp,
-    )
+def _report_filters(change: OpenEdit, patch: Patch, plan: _Plan) -> Iterator[ResizedFilter]:
+    for key in sorted(change.filters):
+        row_group, column = key
+        old_bytes, old_fpp = plan.old[key]
+        new = change.filters[key]
+        yield ResizedFilter(
+            row_group=row_group,
+            column=change.file.footer.columns[column].name,
+            offset=patch.places[key].offset,
+            old_bytes=old_bytes,
+            new_bytes=new.num_bytes,
+            old_fpp=old_fpp,
+            new_fpp=new.fpp,
+        )

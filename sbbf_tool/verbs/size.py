@@ -154,12 +154,12 @@ def _neighbours(num_bytes: int) -> list[tuple[str, int]]:
     written."""
     smaller = 1 << (num_bytes - 1).bit_length() - 1
     larger = 1 << num_bytes.bit_length()
-    sizes = [(SMALLER, smaller), (CHOSEN, num_bytes), (LARGER, larger)]
-    return [
-        (name, size)
-        for name, size in sizes
-        if name == CHOSEN or sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
-    ]
+    sizes = [(CHOSEN, num_bytes)]
+    if smaller >= sizing.MIN_BYTES:
+        sizes.insert(0, (SMALLER, smaller))
+    if larger <= sizing.MAX_BYTES:
+        sizes.append((LARGER, larger))
+    return sizes
 
 
 def _choice(name: str, num_bytes: int, ndv: int, target: float) -> SizeChoice:

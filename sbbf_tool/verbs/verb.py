@@ -132,7 +132,8 @@ class Verb(Frozen, Generic[Report]):
     files."""
 
     def __reduce__(self) -> tuple[type[Verb[Report]], tuple[object, ...]]:
-        return type(self), tuple(getattr(self, name) for name in self._fields)
+        values = [getattr(self, name) for name in self._fields]
+        return type(self), tuple(values)
 
     def __repr__(self) -> str:
         arguments = []
