@@ -14,22 +14,29 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
-from sbbf_tool.advice.sample import describe_ndv_source, sample
+from sbbf_tool.advice.queries import Query, parse_query
+from sbbf_tool.advice.recommendations import ColumnAdvice as ColumnAdvice
+from sbbf_tool.advice.recommendations import (
+    ColumnKey,
+    ColumnSizes,
+    QueryAdvice,
+    build_advice,
+    build_fix,
+    build_query_advice,
+    build_request,
+    estimate_added,
+    list_sizes,
+)
+from sbbf_tool.advice.sample import sample
 from sbbf_tool.advice.survey import FileSurvey, survey
-from sbbf_tool.advice.totals import FoldedSize, Totals
+from sbbf_tool.advice.totals import Totals
 from sbbf_tool.advice.verdicts import (
-    ADD,
-    KEEP,
-    Lookup,
     Surveys,
     choose_verdict,
     estimate_lookup,
     explain_rarity,
-    explain_useless_filters,
     judge_with_data,
     list_cautions,
     use_by_all,
@@ -43,6 +50,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
+from sbbf_tool.query_engines.uses import Use
 from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
@@ -50,7 +58,7 @@ from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
 from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given
 from sbbf_tool.writers.settings import build_settings, ensure_writer
-from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings, pattern_of
+from sbbf_tool.writers.writer import WriterSettings, pattern_of
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
@@ -61,75 +69,6 @@ class PickledSurvey(Frozen):
 
     survey: bytes
     """A pickled `FileSurvey`, for a process of the same version."""
-
-
-class ColumnAdvice(Frozen):
-    """Advice on whether one column, over all files, deserves a filter."""
-
-    column: str
-    type: str
-    verdict: str
-    """`add`, `keep`, `left out` (its type is seldom queried by equality) or `no gain`."""
-    reason: str
-    cautions: tuple[str, ...]
-    """What to consider before a filter is added."""
-    row_groups: int
-    """Row groups in which the column has values."""
-    bytes: int
-    """Compressed bytes of the chunks of the column."""
-    row_group_bytes: int
-    """Compressed bytes of all columns of these row groups."""
-    ndv: float | None
-    """Distinct values in the row group that has the most; None if they were not counted, because
-    the verdict does not depend on them."""
-    ndv_is_exact: bool
-    ndv_source: str | None
-    dictionary_encoded: int
-    """Row groups in which all pages of the column are dictionary-encoded."""
-    after_statistics: float
-    """Row groups that remain after min and max, on average for the given queries or, without any,
-    for a value in a row group's range."""
-    row_groups_with_value: float | None
-    """Number of these row groups that hold the value, if it is present; estimated from the
-    samples."""
-    filters: int
-    filter_bytes: int
-    mean_fpp: float | None
-    bitset_bytes: int | None
-    """The largest bitset that a row group needs."""
-    cost_bytes: int | None
-    """Bytes of all filters."""
-    skipped_if_absent: int
-    """Bytes of row groups that a query for one absent value skips on average with filters."""
-    skipped_if_present: int | None
-    """The same for a present value; None if the number of row groups that hold the value is
-    unknown."""
-
-
-class QueryAdvice(Frozen):
-    """Row groups that a query reads."""
-
-    query: str
-    row_groups: int
-    after_statistics: int
-    after_dictionary: int
-    """Row groups that remain after min, max and dictionaries, for query engines that use
-    dictionaries."""
-    after_filters: int
-    """Row groups that remain after min, max and the existing filters."""
-    after_advice: float
-    """The same with the advised filters added, on average; row groups without a dictionary are
-    assumed not to hold the values."""
-
-
-class ColumnSizes(Frozen):
-    """What the filters of one column take, and would take at smaller sizes."""
-
-    column: str
-    sizes: tuple[FoldedSize, ...]
-    bytes_at_target: int
-    """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive
-    rate, if any does."""
 
 
 class AdviceReport(Tabular):
@@ -159,10 +98,6 @@ class AdviceReport(Tabular):
 
     def _summary(self) -> str:
         return f"{', '.join(self.paths)}: {format_count(len(self.columns), 'column')}"
-
-
-_Key = tuple[str, str]
-"""A column's name and type."""
 
 
 def _as_queries(queries: Iterable[str | Query]) -> tuple[Query, ...]:
@@ -206,47 +141,23 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
         fpp = self.fpp
         queries = _as_queries(self.queries)
-        engines = tuple(self.engine_names)
         keys = Keys.of(files.given.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
-        totals_by_column = summary.totals
-        uses = {key: use_by_all(totals, engines) for key, totals in totals_by_column.items()}
-        reasons = {
-            key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()
-        }
-        left_out: set[_Key] = set()
-        candidates: dict[_Key, Totals] = {}
-        for key, totals in totals_by_column.items():
-            if reasons[key] is None and not (queries or self.all_types):
-                reasons[key] = explain_rarity(totals)
-                if reasons[key] is not None:
-                    left_out.add(key)
-            if reasons[key] is None:
-                candidates[key] = totals
-        sample_files, errors = _sample(files, candidates, keys, is_alone=summary.files == 1)
+        judgments = self._judge_without_data(summary, has_queries=bool(queries))
+        is_alone = summary.files == 1
+        sample_files, errors = _sample(files, judgments, keys, is_alone=is_alone)
         unreadable = [*summary.unreadable, *errors]
-        columns = {}
-        for key, totals in totals_by_column.items():
-            lookup = estimate_lookup(totals, summary.estimate_share(totals))
-            reason = reasons[key] or judge_with_data(totals, lookup, fpp)
-            cautions = list_cautions(totals, uses[key], engines) if reason is None else ()
-            verdict, sentence = choose_verdict(
-                totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out
-            )
-            columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
+        columns = self._judge_with_data(summary, judgments, has_queries=bool(queries))
         paths = tuple(map(redact, files.names))
-        names = paths if files.is_table else tuple(map(pattern_of, paths))
-        fix = build_fix(paths, columns, totals_by_column, fpp, None if keys is None else keys.path)
-        counts_of_queries = zip(queries, summary.counts, strict=True)
-        query_advice = [
-            _build_query_advice(query, counts, fix, fpp) for query, counts in counts_of_queries
-        ]
-        advised = [
-            totals_by_column[key] for key, column in columns.items() if column.verdict == ADD
-        ]
+        keys_path = None if keys is None else keys.path
+        fix = build_fix(paths, columns, summary.totals, fpp, keys_path)
+        query_advice = []
+        for query, counts in zip(queries, summary.counts, strict=True):
+            query_advice.append(build_query_advice(query, counts, fix, fpp))
         settings = None
         if self.emit is not None:
-            settings = build_settings(self.emit, _request(names, columns, summary, fpp))
+            patterns = paths if files.is_table else tuple(map(pattern_of, paths))
+            settings = build_settings(self.emit, build_request(patterns, columns, summary, fpp))
         return AdviceReport(
             paths=paths,
             files=summary.files,
@@ -257,40 +168,92 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             queries=tuple(query_advice),
             sampled_files=tuple(map(redact, sample_files)),
             fix=fix,
-            added_bytes=_estimate_added(advised, fpp, fix),
+            added_bytes=estimate_added(columns, summary, fpp, fix),
             unreadable=tuple(map(str, unreadable)),
-            filter_sizes=tuple(_list_sizes(totals_by_column.values())),
+            filter_sizes=tuple(list_sizes(summary.totals.values())),
             emit=settings,
-            exit_code=max((error.exit_code for error in unreadable), default=0),
+            exit_code=max([error.exit_code for error in unreadable], default=0),
         )
+
+    def _judge_without_data(
+        self, summary: Surveys, *, has_queries: bool
+    ) -> dict[ColumnKey, _JudgmentWithoutData]:
+        """Judge each column by what the footers and filters show of it."""
+        engines = tuple(self.engine_names)
+        judgments = {}
+        for key, totals in summary.totals.items():
+            use = use_by_all(totals, engines)
+            reason = summary.judge(totals, use)
+            is_left_out = False
+            if reason is None and not has_queries and not self.all_types:
+                reason = explain_rarity(totals)
+                is_left_out = reason is not None
+            judgments[key] = _JudgmentWithoutData(totals, use, reason, is_left_out)
+        return judgments
+
+    def _judge_with_data(
+        self,
+        summary: Surveys,
+        judgments: Mapping[ColumnKey, _JudgmentWithoutData],
+        *,
+        has_queries: bool,
+    ) -> dict[ColumnKey, ColumnAdvice]:
+        """Advise on each column; data of those without a reason were read into their totals."""
+        engines = tuple(self.engine_names)
+        columns = {}
+        for key, judgment in judgments.items():
+            totals = judgment.totals
+            lookup = estimate_lookup(totals, summary.estimate_share(totals))
+            reason = judgment.reason or judge_with_data(totals, lookup, self.fpp)
+            cautions: tuple[str, ...] = ()
+            if reason is None:
+                cautions = list_cautions(totals, judgment.use, engines)
+            verdict, sentence = choose_verdict(
+                totals,
+                lookup,
+                reason,
+                has_queries=has_queries,
+                is_left_out=judgment.is_left_out,
+            )
+            columns[key] = build_advice(totals, lookup, verdict, sentence, self.fpp, cautions)
+        return columns
+
+
+class _JudgmentWithoutData(NamedTuple):
+    """What is known of a column before data is read."""
+
+    totals: Totals
+    use: Use
+    reason: str | None
+    """Why a filter is useless; None if the data must show it."""
+    is_left_out: bool
+    """Whether the reason is that the type is seldom queried by equality."""
 
 
 def _sample(
-    files: AllFiles, candidates: Mapping[_Key, Totals], keys: Keys | None, *, is_alone: bool
+    files: AllFiles,
+    judgments: Mapping[ColumnKey, _JudgmentWithoutData],
+    keys: Keys | None,
+    *,
+    is_alone: bool,
 ) -> tuple[list[str], list[SbbfError]]:
     """Read a sample of the columns that may deserve a filter into their totals; return its files,
     and the errors. Raises OversizedPageError if the file is the only one."""
-    paths: set[str] = set()
-    for totals in candidates.values():
-        paths.update(totals.sample_files.items)
+    candidates_by_path: dict[str, dict[ColumnKey, Totals]] = {}
+    for key, judgment in judgments.items():
+        if judgment.reason is None:
+            for path in judgment.totals.sample_files.items:
+                candidates_by_path.setdefault(path, {})[key] = judgment.totals
+    paths = sorted(candidates_by_path)
+    limit = files.given.max_page_bytes
     errors: list[SbbfError] = []
-    for path in sorted(paths):
-        chosen = {
-            key: totals for key, totals in candidates.items() if path in totals.sample_files.items
-        }
-        limit = files.given.max_page_bytes
-        for error in sample(files.open_by(path), chosen, keys, limit, files.jobs):
+    for path in paths:
+        file = files.open_by(path)
+        for error in sample(file, candidates_by_path[path], keys, limit, files.jobs):
             if isinstance(error, OversizedPageError) and is_alone:
                 raise error
             errors.append(error)
-    return sorted(paths), errors
-
-
-def _list_sizes(all_totals: Iterable[Totals]) -> Iterator[ColumnSizes]:
-    for totals in all_totals:
-        sizes = tuple(totals.folds.sizes())
-        if sizes:
-            yield ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
+    return paths, errors
 
 
 def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
@@ -316,12 +279,13 @@ def advise_open(
     unnamed: dict[str, Readable | FileIn] = {}
 
     def rows() -> Iterator[Row[PickledSurvey]]:
-        for file in chain.from_iterable(parquet_inputs(name, filesystem) for name in inputs):
-            label = file if isinstance(file, str) else _label(file, unnamed)
-            try:
-                yield Row(label, OK, report=verb.carry(file, given))
-            except SbbfError as error:
-                yield Row(label, FAILED, exit_code=error.exit_code, error=error)
+        for name in inputs:
+            for file in parquet_inputs(name, filesystem):
+                label = file if isinstance(file, str) else _label(file, unnamed)
+                try:
+                    yield Row(label, OK, report=verb.carry(file, given))
+                except SbbfError as error:
+                    yield Row(label, FAILED, exit_code=error.exit_code, error=error)
 
     def open_by(path: str) -> Readable | FileIn:
         return unnamed.get(path, path)
@@ -339,110 +303,8 @@ def advise_open(
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
     """Return a name for a file that cannot be opened by name, unique in `unnamed`, and add the file
     there."""
-    name = file.path if isinstance(file, FileIn) else name_of(file)
-    label = name if name not in unnamed else f"{name} {len(unnamed) + 1}"
+    label = file.path if isinstance(file, FileIn) else name_of(file)
+    if label in unnamed:
+        label = f"{label} {len(unnamed) + 1}"
     unnamed[label] = file
     return label
-
-
-def _request(
-    patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float
-) -> Request:
-    """Return the filters that new files should get: those that are advised, and those that are
-    kept."""
-    filtered: dict[str, FilteredColumn] = {}
-    for key, column in columns.items():
-        if column.verdict not in (ADD, KEEP):
-            continue
-        name, _ = key
-        ndv = column.ndv or 1.0
-        if name not in filtered or filtered[name].ndv < ndv:
-            totals = summary.totals[key]
-            filtered[name] = FilteredColumn(totals.column, ndv, totals.most_values)
-    return Request(tuple(filtered.values()), fpp, patterns, summary.most_row_groups)
-
-
-def _build_advice(
-    totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp: float, cautions: tuple[str, ...]
-) -> ColumnAdvice:
-    cost = totals.estimate_cost(fpp)
-    mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
-    expected_fpp = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
-    ndv_source, is_exact = describe_ndv_source(totals)
-    row_groups_with_value = skipped_if_present = None
-    if totals.repetition is not None:
-        row_groups_with_value = lookup.row_groups_with_value
-        skipped_if_present = round(lookup.estimate_skipped(expected_fpp, present=True) * mean)
-    return ColumnAdvice(
-        column=totals.column.name,
-        type=totals.column.type_name,
-        verdict=verdict,
-        reason=reason,
-        cautions=cautions if verdict == ADD else (),
-        row_groups=totals.row_groups,
-        bytes=totals.bytes,
-        row_group_bytes=totals.row_group_bytes,
-        ndv=totals.ndv,
-        ndv_is_exact=is_exact,
-        ndv_source=ndv_source,
-        dictionary_encoded=totals.dictionaries,
-        after_statistics=lookup.after_statistics,
-        row_groups_with_value=row_groups_with_value,
-        filters=totals.filters,
-        filter_bytes=totals.filter_bytes,
-        mean_fpp=totals.mean_fpp,
-        bitset_bytes=None if cost is None else cost[0],
-        cost_bytes=None if cost is None else cost[1],
-        skipped_if_absent=round(lookup.estimate_skipped(expected_fpp, present=False) * mean),
-        skipped_if_present=skipped_if_present,
-    )
-
-
-def build_fix(
-    names: tuple[str, ...],
-    columns: Mapping[_Key, ColumnAdvice],
-    totals: Mapping[_Key, Totals],
-    fpp: float,
-    keys: str | None,
-) -> Fix | None:
-    """Return the change that adds the advised filters; None if no filter is advised. `keys` is a
-    path."""
-    additions = {key: column.column for key, column in columns.items() if column.verdict == ADD}
-    if not additions:
-        return None
-    # If row groups merely lack filters, sound filters are kept: a run over new files must not
-    # rebuild the filters of all others.
-    rebuilds = any(explain_useless_filters(totals[key]) is not None for key in additions)
-    return Fix(
-        "add_filters",
-        names,
-        tuple(dict.fromkeys(additions.values())),
-        rebuild="all" if rebuilds else None,
-        fpp=None if fpp == DEFAULT_FPP else fpp,
-        keys=keys,
-    )
-
-
-def _estimate_added(advised: list[Totals], fpp: float, fix: Fix | None) -> int:
-    """Estimate the bytes that the change adds to all files."""
-    rebuilds = fix is not None and fix.rebuild is not None
-    added = max((totals.footer_bytes for totals in advised), default=0)
-    for totals in advised:
-        cost = totals.estimate_cost(fpp)
-        if cost is not None:
-            added += cost[1] if rebuilds else cost[2]
-    return added
-
-
-def _build_query_advice(
-    query: Query, counts: QueryCounts, fix: Fix | None, fpp: float
-) -> QueryAdvice:
-    columns = () if fix is None else fix.columns
-    return QueryAdvice(
-        query=query.text,
-        row_groups=counts.row_groups,
-        after_statistics=counts.after_statistics,
-        after_dictionary=counts.after_dictionary,
-        after_filters=counts.after_filters,
-        after_advice=counts.estimate_remaining(dict.fromkeys(columns, fpp)),
-    )

@@ -147,12 +147,16 @@ def prune(
         raise pruning.unknown_columns[0]
     return PruneReport(
         column=column,
-        values=tuple("null" if value is None else str(value) for value in value_list),
+        values=tuple(map(_text_of, value_list)),
         files=tuple(pruning.files),
         warnings=tuple(pruning.warnings),
         _dataset=pruned_dataset,
         **pruning.counts,
     )
+
+
+def _text_of(value: object) -> str:
+    return "null" if value is None else str(value)
 
 
 class _PrunedDataset:
@@ -223,7 +227,7 @@ class _PrunedDataset:
         self.counts["total_files"] += 1
         self.counts["total_row_groups"] += len(numbers)
         self.counts["total_bytes"] += sum(sizes.values())
-        self.counts["bytes_to_read"] += sum(sizes[number] for number in remaining)
+        self.counts["bytes_to_read"] += sum(map(sizes.__getitem__, remaining))
         return remaining
 
     def _ask(
@@ -258,12 +262,17 @@ class _PrunedDataset:
     def _prune_row_groups(
         self, file: ParquetFile, numbers: tuple[int, ...], question: Question
     ) -> tuple[int, ...]:
-        answers = list(narrow(file, question, numbers))
-        for each in answers:
-            if each.unreadable:
-                raise UnreadableError(each.unreadable[0])
-        self.counts.update(f"skipped_by_{each.decided_by}" for each in answers if each.is_absent)
-        return tuple(each.row_group for each in answers if not each.is_absent)
+        remaining = []
+        skipped = Counter[str]()
+        for narrowed in narrow(file, question, numbers):
+            if narrowed.unreadable:
+                raise UnreadableError(narrowed.unreadable[0])
+            if narrowed.is_absent:
+                skipped[f"skipped_by_{narrowed.decided_by}"] += 1
+            else:
+                remaining.append(narrowed.row_group)
+        self.counts.update(skipped)
+        return tuple(remaining)
 
 
 def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
@@ -294,8 +303,9 @@ def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[objec
                 extra_values.append(text)
         if column.physical == "INT96":
             for form in parse_object(column, value).forms[:1]:
-                instants = int96.instants_read_as(int96.instant_of(form))
-                extra_values.extend(int96.forms_of(instant)[0] for instant in instants)
+                for instant in int96.instants_read_as(int96.instant_of(form)):
+                    first_form, *_ = int96.forms_of(instant)
+                    extra_values.append(first_form)
     return (*values, *extra_values)
 
 
@@ -323,6 +333,10 @@ def _ensure_no_table(name: str) -> None:
         raise RefusedError(reason, file=redact(name), hint=hint)
 
 
+def _path_in_filesystem(file: Readable | FileIn) -> str:
+    return file.path if isinstance(file, FileIn) else str(file)
+
+
 def _open_dataset(
     names: list[str | os.PathLike[str]], files_in: FileSystemLike | None
 ) -> tuple[ds.Dataset, _OpenFile]:
@@ -343,10 +357,10 @@ def _open_dataset(
         raise UsageError("no file was named")
     if files_in is not None:
         filesystem, _ = locate(files_in, "")
-        paths = [file.path if isinstance(file, FileIn) else str(file) for file in inputs]
-        files = paths
+        files = list(map(_path_in_filesystem, inputs))
+        paths = files
     else:
-        files = [str(file) for file in inputs]
+        files = list(map(str, inputs))
         filesystem, paths = places.arrow_files(files)
     by_path = dict(zip(paths, inputs, strict=True))
     try:
