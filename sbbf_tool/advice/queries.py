@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import NamedTuple, NoReturn
 
 from sbbf_tool.errors import UsageError
@@ -22,7 +21,7 @@ from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_diction
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
-from sbbf_tool.parquet.notation import ABSENT, MAYBE
+from sbbf_tool.parquet.notation import MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token
 from sbbf_tool.reports.probe import RowGroupAnswer
 
@@ -97,12 +96,13 @@ def parse_query(text: str) -> Query:
     """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
     expression = _QueryParser(text).parse()
     operands = expression.operands if isinstance(expression, AllOf) else (expression,)
-    conditions = tuple(
-        _build_condition(operand)
-        for operand in operands
-        if isinstance(operand, Comparison | IsNull)
-    )
-    return Query(" ".join(text.split()).rstrip("; "), conditions)
+    conditions = []
+    for operand in operands:
+        if isinstance(operand, Comparison | IsNull):
+            condition = _build_condition(operand)
+            conditions.append(condition)
+    words = " ".join(text.split())
+    return Query(words.rstrip("; "), tuple(conditions))
 
 
 def _build_condition(condition: Comparison | IsNull) -> Condition:
@@ -156,10 +156,11 @@ class QueryCounts:
 
         Row groups in an unknown state count as not holding the values.
         """
-        return sum(
-            row_groups * _estimate_share(conditions, fpps)
-            for conditions, row_groups in self.condition_states.items()
-        )
+        remaining = []
+        for conditions, row_groups in self.condition_states.items():
+            share = _estimate_share(conditions, fpps)
+            remaining.append(row_groups * share)
+        return sum(remaining)
 
 
 def _estimate_share(
@@ -167,9 +168,10 @@ def _estimate_share(
 ) -> float:
     """Estimate the share of row groups in these states that remain: one of one if no filter may
     exclude them."""
-    return prod(
-        _estimate_chance(state, values, fpps.get(column)) for column, state, values in conditions
-    )
+    share = 1.0
+    for column, state, values in conditions:
+        share *= _estimate_chance(state, values, fpps.get(column))
+    return share
 
 
 def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
@@ -220,24 +222,24 @@ def _count_row_group(
     if is_excluded:
         return
     counts.after_statistics += 1
-    by_dictionaries = []
+    is_in_dictionaries = True
+    passes_filters = True
     states = []
     for question in questions:
         candidates = question.candidates()
         in_dictionary = _state_by_dictionary(file, number, question, candidates)
-        by_dictionaries.append(in_dictionary)
+        if in_dictionary == NOT_PRESENT:
+            is_in_dictionaries = False
         answers = answers_by(question, number, by_filter(file, number, question, candidates))
-        is_passed = any(answer.answer == MAYBE for answer in answers)
-        if is_passed:
+        state = in_dictionary
+        if _holds_maybe(answers):
             state = FILTER_PASSES
-        elif _may_hold_any(answers):
-            state = in_dictionary
-        else:
-            state = ABSENT
+        elif not _may_hold_any(answers):
+            passes_filters = False
         states.append((question.column.name, state, len(question.literals)))
-    if NOT_PRESENT not in by_dictionaries:
+    if is_in_dictionaries:
         counts.after_dictionary += 1
-    if all(state != ABSENT for _, state, _ in states):
+    if passes_filters:
         counts.after_filters += 1
         counts.condition_states[tuple(states)] += 1
 
@@ -250,9 +252,13 @@ def _state_by_dictionary(
     if dictionary is None:
         return UNKNOWN
     answers = answers_by(question, number, dictionary)
-    if any(answer.answer == MAYBE for answer in answers):
+    if _holds_maybe(answers):
         return PRESENT
     return UNKNOWN if _may_hold_any(answers) else NOT_PRESENT
+
+
+def _holds_maybe(answers: Iterable[RowGroupAnswer]) -> bool:
+    return any(answer.answer == MAYBE for answer in answers)
 
 
 def _may_hold_any(answers: Iterable[RowGroupAnswer]) -> bool:

@@ -57,9 +57,12 @@ def sample(
         for column in columns:
             if (column.name, column.type_name) in totals_by_column:
                 chunks[0, column.index] = _choose_row_groups(file, column)
-        counts = in_parallel(
-            lambda key: _count_column(file, columns[key[1]], chunks[key]), chunks, jobs
-        )
+
+        def count(key: tuple[int, int]) -> list[Distinct | SbbfError]:
+            _, index = key
+            return _count_column(file, columns[index], chunks[key])
+
+        counts = in_parallel(count, chunks, jobs)
         oversized: OversizedPageError | None = None
         for (_, index), results in counts.items():
             totals = totals_by_column[columns[index].name, columns[index].type_name]
@@ -76,11 +79,11 @@ def sample(
 
 def _choose_row_groups(file: ParquetFile, column: Column) -> Sequence[int]:
     """Return row groups in which the column has values, spread over the file."""
-    row_groups = [
-        number
-        for number in range(file.footer.num_row_groups)
-        if not file.footer.chunk_meta(number, column.index).has_only_nulls
-    ]
+    row_groups = []
+    for number in range(file.footer.num_row_groups):
+        meta = file.footer.chunk_meta(number, column.index)
+        if not meta.has_only_nulls:
+            row_groups.append(number)
     step = max(1, len(row_groups) // SAMPLED_ROW_GROUPS)
     return row_groups[::step][:SAMPLED_ROW_GROUPS]
 
@@ -97,8 +100,10 @@ def _count_column(
 
 
 def _has_dictionary(file: ParquetFile, column: Column, row_groups: Sequence[int]) -> bool:
-    metas = (file.footer.chunk_meta(number, column.index) for number in row_groups)
-    return any(meta.is_dictionary_encoded for meta in metas)
+    for number in row_groups:
+        if file.footer.chunk_meta(number, column.index).is_dictionary_encoded:
+            return True
+    return False
 
 
 def _count_beginnings(

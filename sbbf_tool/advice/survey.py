@@ -84,9 +84,10 @@ def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     file.expect_filters(file.footer.columns, whole=True)
     geometries = _list_geometries(file)
     group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
-    columns = [
-        _survey_column(file, column, group_bytes, geometries) for column in file.footer.columns
-    ]
+    columns = []
+    for column in file.footer.columns:
+        column_survey = _survey_column(file, column, group_bytes, geometries)
+        columns.append(column_survey)
     return FileSurvey(
         file=file.name,
         bytes=file.source.size,

@@ -56,9 +56,11 @@ class Folds:
     def add(self, sizes: tuple[tuple[int, float], ...]) -> None:
         """Add a filter by the bytes and the false-positive rate of each of its folds, beginning
         with the filter itself."""
-        meeting = (num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp)
-        whole, _ = sizes[0]
-        self.bytes_at_target += next(meeting, whole)
+        bytes_at_target, _ = sizes[0]
+        for num_bytes, fpp in sizes:
+            if fpp <= self.fpp:
+                bytes_at_target = num_bytes
+        self.bytes_at_target += bytes_at_target
         while len(self._steps) < len(sizes):
             self._steps.append(_Sum())
             self._ends.append(_Sum())
@@ -137,10 +139,19 @@ def _scale_bounds(ranges: Sequence[Bounds]) -> list[tuple[float, float]]:
         pairs = zip(numbers[: len(lows)], numbers[len(lows) :], strict=True)
         return _scale_pairs(list(pairs))
     if isinstance(ranges[0].low, float):
-        most = 1e300  # infinities have no finite distance
-        finite = [(min(max(low, -most), most), min(max(high, -most), most)) for low, high in ranges]
+        finite = []
+        for low, high in ranges:
+            finite.append((_make_finite(low), _make_finite(high)))
         return _scale_pairs(finite)
     return _scale_pairs([(bounds.low, bounds.high) for bounds in ranges])
+
+
+_MOST = 1e300
+
+
+def _make_finite(number: float) -> float:
+    """Limit an infinity, which has no finite distance to any number."""
+    return min(max(number, -_MOST), _MOST)
 
 
 def _scale_pairs(
@@ -301,13 +312,13 @@ class Totals:
     def distinct_share(self) -> float | None:
         """Share of distinct values among a row group's values, averaged over the samples; None
         without samples."""
-        most = max((sample.values for sample in self.samples), default=0)
-        shares = [
-            sample.ndv / sample.values
-            for sample in self.samples
-            if sample.values and sample.values * 2 >= most
-        ]
-        return sum(shares) / len(shares) if shares else None
+        most = max([sample.values for sample in self.samples], default=0)
+        shares = []
+        for sample in self.samples:
+            if sample.values and sample.values * 2 >= most:
+                share = sample.ndv / sample.values
+                shares.append(share)
+        return _mean(shares)
 
     @property
     def ndv(self) -> float | None:
@@ -326,9 +337,9 @@ class Totals:
         shares = []
         for index, first in enumerate(self.samples):
             for second in self.samples[:index]:
-                shares += [containment(first, second), containment(second, first)]
-        known_shares = [share for share in shares if share is not None]
-        return sum(known_shares) / len(known_shares) if known_shares else None
+                shares.append(containment(first, second))
+                shares.append(containment(second, first))
+        return _mean([share for share in shares if share is not None])
 
     def estimate_cost(self, fpp: float) -> FilterCost | None:
         """Estimate what filters with this FPP take; None if the NDV is unknown."""
@@ -354,6 +365,12 @@ class Totals:
 
 _HEADER_BYTES = 16
 _STEPS = 1 << 10
+
+
+def _mean(shares: Sequence[float]) -> float | None:
+    if not shares:
+        return None
+    return sum(shares) / len(shares)
 
 
 def _round_up(number: int) -> int:

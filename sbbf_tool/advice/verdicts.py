@@ -322,8 +322,9 @@ class Surveys:
 
     def _refuse_missing_column(self, query: Query, column: str) -> None:
         """Raise a UsageError that suggests similar names, because no file has the column."""
+        columns = [totals.column for totals in self.totals.values()]
         try:
-            find_column([totals.column for totals in self.totals.values()], column)
+            find_column(columns, column)
         except UsageError as error:
             raise error.at(place=f"query {query.text!r}") from None
 
@@ -336,7 +337,9 @@ class Surveys:
             if name in counts.row_groups_by_column:
                 remaining = counts.after_statistics_by_column[name]
                 shares.append(remaining / counts.row_groups_by_column[name])
-        return sum(shares) / len(shares) if shares else totals.share_after_statistics
+        if not shares:
+            return totals.share_after_statistics
+        return sum(shares) / len(shares)
 
     def judge(self, totals: Totals, use: Use) -> str | None:
         """Call `judge_without_data` for a column that any query uses, or if there are no queries;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
@@ -193,18 +194,17 @@ class EnginesReport(Tabular):
         families = {family.id: family.name for family in self.families}
         for engine in self.engines:
             for verdict in engine.verdicts:
-                same = {
-                    name: getattr(verdict, name)
-                    for name in EngineRow._fields
-                    if hasattr(verdict, name)
+                fields: dict[str, Any] = {
+                    "version": engine.version,
+                    "family_name": families[verdict.family],
+                    "older_releases": None,
                 }
-                older = verdict.older_verdict
-                yield EngineRow(
-                    **same,
-                    version=engine.version,
-                    family_name=families[verdict.family],
-                    older_releases=None if older is None else older.sentence,
-                )
+                for name in EngineRow._fields:
+                    if hasattr(verdict, name):
+                        fields[name] = getattr(verdict, name)
+                if verdict.older_verdict is not None:
+                    fields["older_releases"] = verdict.older_verdict.sentence
+                yield EngineRow(**fields)
 
     def _summary(self) -> str:
         types = format_count(len(self.families), "type")

@@ -91,11 +91,10 @@ class CheckReport(Tabular):
     def rows(self, write_fix: Callable[[Fix], str] = str) -> Iterator[FindingRow]:
         """Yield the rows of the table, with fixes as `write_fix` writes them."""
         for finding in self.findings:
-            row_groups = {
-                evidence.row_group
-                for evidence in finding.evidence
-                if evidence.row_group is not None
-            }
+            row_groups = set()
+            for evidence in finding.evidence:
+                if evidence.row_group is not None:
+                    row_groups.add(evidence.row_group)
             yield FindingRow(
                 finding.file,
                 finding.rule,

@@ -50,11 +50,12 @@ def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: es
     if kind in convert:
         return convert[kind](value)
     if isinstance(value, Frozen):
-        return {
-            name: to_plain(getattr(value, name), convert)
-            for name, field in value._fields.items()
-            if not field.local
-        }
+        plain = {}
+        for name, field in value._fields.items():
+            if not field.local:
+                item = getattr(value, name)
+                plain[name] = to_plain(item, convert)
+        return plain
     if isinstance(value, dict):
         return {name: to_plain(item, convert) for name, item in value.items()}
     if not isinstance(value, Sequence) or kind in (str, bytes):
@@ -73,7 +74,7 @@ def from_plain(kind: type[Report], value: Any) -> Report:
 def to_text(report: object, file: str) -> str:
     """Convert a report on this file to JSON without the name of the file, which may be another one
     when the text is read."""
-    import json
+    import json  # most runs keep no state
 
     def hide_name(text: str) -> str:
         return "\0" if text == file else escape_bytes(text)
@@ -83,7 +84,7 @@ def to_text(report: object, file: str) -> str:
 
 def from_text(kind: type[Report], text: str, file: str) -> Report:
     """Build the report of a file. Raises ValueError."""
-    import json
+    import json  # most runs keep no state
 
     text = re.sub(_FILE, lambda _: json.dumps(file), text)
     try:
@@ -97,7 +98,8 @@ def hints_of(row: type) -> list[tuple[str, Any]]:
     that is not local."""
     kind: Any = get_origin(row) or row
     hints = get_type_hints(kind)
-    arguments = dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False))
+    parameters = getattr(kind, "__parameters__", ())
+    arguments = dict(zip(parameters, get_args(row), strict=False))
     if arguments:
         for name, hint in hints.items():
             parts = get_args(hint) or (hint,)
@@ -118,7 +120,8 @@ def inner_type(hint: Any) -> Any:
     """Return X of `X | None`."""
     if not is_optional(hint):
         return hint
-    return next(argument for argument in get_args(hint) if argument is not NoneType)
+    first, second, *_ = get_args(hint)
+    return second if first is NoneType else first
 
 
 @cache
@@ -141,16 +144,18 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
 def _record_builder(hint: Any, kind: Any) -> Callable[[Any], Any]:
     """Return the function that builds a value of the class `kind` from the dict of its fields."""
     builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
-    required = {
-        name for name, field in kind._fields.items() if field.default is ... and not field.factory
-    }
+    required = set()
+    for name, field in kind._fields.items():
+        if field.default is ... and not field.factory:
+            required.add(name)
 
     def build(value: Any) -> Any:
         missing = required - _ensure_type(dict, value).keys()
         if missing:
             names = ", ".join(sorted(missing))
             raise ValueError(f"the fields are not those of {hint}: {names} missing")
-        return kind(**{name: make(value[name]) for name, make in builders if name in value})
+        fields = {name: make(value[name]) for name, make in builders if name in value}
+        return kind(**fields)
 
     return build
 

@@ -222,29 +222,34 @@ class ProbeReport(Tabular):
             raise UsageError(
                 "the report has no answer for each value", hint="use hits and inconclusive"
             )
-        absent = tuple(RowGroupAnswer(number, ABSENT) for number in range(self.row_groups))
+        absent = [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)]
         by_position: dict[int, list[RowGroupAnswer]] = {}
 
         def set_answers(
             position: int, row_groups: Iterable[int], answer: str, reason: str | None
         ) -> None:
-            answers = by_position.setdefault(position, list(absent))
+            answers = by_position.setdefault(position, absent.copy())
             for number in row_groups:
                 answers[number] = RowGroupAnswer(number, answer, reason)
 
         # Of a column that the file has, hits say where values may be that no filter can judge.
-        undecided = (None,) if self.type is not None else (None, CANNOT_SAY)
-        decided = {at for at, value in enumerate(self.queried) if value.verdict not in undecided}
+        undecided = {None} if self.type is not None else {None, CANNOT_SAY}
         for each in self.inconclusive:
-            for at in range(len(self.queried)) if each.values is None else each.positions:
-                if at not in decided:
+            positions: Iterable[int] = each.positions
+            if each.values is None:
+                positions = range(len(self.queried))
+            for at in positions:
+                if self.queried[at].verdict in undecided:
                     set_answers(at, each.row_groups, each.answer, each.reason)
         for hit in self.hits:
             set_answers(hit.position, hit.row_groups, hit.answer, hit.reason)
         values = []
         for at, value in enumerate(self.queried):
-            note = value.note if value.verdict in (None, ABSENT) else None
-            values.append(ValueAnswer(value.text, tuple(by_position.get(at, absent)), note))
+            answers = tuple(by_position.get(at, absent))
+            note = None
+            if value.verdict in (None, ABSENT):
+                note = value.note
+            values.append(ValueAnswer(value.text, answers, note))
         return tuple(values)
 
     def _rows(self) -> Iterable[object]:

@@ -41,11 +41,12 @@ class JoinedRow:
 
     def of(self, *values: object) -> object:
         """Build the row of these; None stands for one that is missing."""
-        fields = []
-        for name in self._names:
-            present = [getattr(value, name) for value in values if hasattr(value, name)]
-            fields.append(present[-1] if present else None)
-        return self.type(*fields)
+        fields = dict.fromkeys(self._names)
+        for value in values:
+            for name in self._names:
+                if hasattr(value, name):
+                    fields[name] = getattr(value, name)
+        return self.type(**fields)
 
 
 class Tabular(Frozen, ABC):
@@ -85,9 +86,10 @@ class Tabular(Frozen, ABC):
         """Return the schema of `to_arrow`."""
         import pyarrow as pa
 
-        fields = list(schema_of(cls._row or cls))
+        fields = []
         if cls._first:
-            fields = [*(field for field in schema_of(cls) if field.name in cls._first), *fields]
+            fields = [field for field in schema_of(cls) if field.name in cls._first]
+        fields += schema_of(cls._row or cls)
         return pa.schema(fields)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -98,7 +100,8 @@ class Tabular(Frozen, ABC):
     def plain_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as `to_plain` converts them, each of which is made when it is taken."""
         values = {name: to_plain(getattr(self, name)) for name in type(self)._first}
-        for row in (self,) if type(self)._row is None else self._rows():
+        rows = (self,) if type(self)._row is None else self._rows()
+        for row in rows:
             yield {**values, **to_plain(row)}
 
     def __repr__(self) -> str:
@@ -139,9 +142,11 @@ class Tabular(Frozen, ABC):
 
 def _names_with_values(rows: list[dict[str, Any]]) -> list[str]:
     """Return the names of the columns that are not empty in all rows."""
-    if not rows:
-        return []
-    return [name for name in rows[0] if any(row[name] not in (None, [], "") for row in rows)]
+
+    def has_value(name: str) -> bool:
+        return any(row[name] not in (None, [], "") for row in rows)
+
+    return list(filter(has_value, rows[0] if rows else ()))
 
 
 def _cell(value: object) -> str:
@@ -161,6 +166,6 @@ def _format_exactly(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    import html
+    import html  # only notebooks draw tables so
 
     return html.escape(escape(text))

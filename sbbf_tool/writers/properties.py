@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from sbbf_tool.writers.writer import (
     Request,
     Setting,
     Writer,
-    join_lines,
+    list_properties,
     specs_of,
     write_key,
     write_sql,
@@ -80,7 +81,7 @@ class Properties(NamedTuple):
             "fpp": _parse_fpp,
             self.max_bytes: _parse_count,
         }
-        values: dict[str, dict[str, Any]] = {name: {} for name in parsers}
+        values: dict[str, dict[str, Any]] = defaultdict(dict)
         for key, value in settings.items():
             setting, _, name = key.removeprefix(self.prefix).partition(self.separator)
             if key.startswith(self.prefix) and setting in parsers:
@@ -98,17 +99,16 @@ class Properties(NamedTuple):
         properties: dict[str, str] = {}
         limits: list[int] = []
         for spec in specs:
+            values = {"enabled": "true"}
+            if spec.ndv is not None:
+                values[self.ndv] = str(spec.ndv)
             is_fpp_open = spec.judge == "existence" and spec.ndv is None
-            values = {
-                "enabled": "true",
-                self.ndv: spec.ndv,
-                "fpp": None if is_fpp_open else spec.fpp,
-            }
+            if not is_fpp_open:
+                values["fpp"] = str(spec.fpp)
             for column in spec.columns:
                 for setting, value in values.items():
-                    if value is not None:
-                        name = f"{self.prefix}{setting}{self.separator}{name_of(column)}"
-                        properties[name] = str(value)
+                    name = f"{self.prefix}{setting}{self.separator}{name_of(column)}"
+                    properties[name] = value
             if isinstance(spec.max_bytes, int):
                 limits.append(spec.max_bytes)
         if limits:
@@ -163,8 +163,10 @@ def _largest_bitset(settings: Sequence[Setting]) -> int:
 
 
 def _build_parquet_java(settings: Sequence[Setting]) -> dict[str, str]:
+    max_bytes = None
     largest = _largest_bitset(settings)
-    max_bytes = largest if largest > _DEFAULT_MAX_BYTES else None
+    if largest > _DEFAULT_MAX_BYTES:
+        max_bytes = largest
     return PARQUET_JAVA_PROPERTIES.build(specs_of(settings, max_bytes))
 
 
@@ -220,7 +222,9 @@ def record_properties(
 ) -> dict[str, str | None]:
     """Return these properties, with a record for `take_back` of those that the table lacks."""
     ours = _parse_record(before)
-    ours |= {name: text for name, text in properties.items() if before.get(name) != text}
+    for name, text in properties.items():
+        if before.get(name) != text:
+            ours[name] = text
     change: dict[str, str | None] = {**properties}
     if ours:
         change[_RECORD] = _build_record(ours)
@@ -274,9 +278,7 @@ DATAFUSION_PROPERTIES = Properties("format.bloom_filter_", "::")
 def _write_datafusion(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     properties = DATAFUSION_PROPERTIES.build(specs_of(settings))
     yield "COPY my_table TO 'data.parquet' STORED AS PARQUET OPTIONS ("
-    yield from join_lines(
-        [f"    {write_sql(name)} {write_sql(value)}" for name, value in properties.items()]
-    )
+    yield from list_properties(properties, " ")
     yield ");"
 
 
@@ -285,7 +287,8 @@ def _problem_of_datafusion(column: Column) -> str | None:
         return "a dot separates the fields of structs"
     if column.max_repetition:
         return "the elements of lists have other names in memory"
-    if any(part != part.lower() for part in column.path):
+    name = ".".join(column.path)
+    if name != name.lower():
         return (
             "names of options are lower case "
             "(in Python, ParquetWriterOptions takes the name as it is)"
@@ -325,8 +328,8 @@ TRINO_PROPERTIES = TrinoProperty()
 
 def _write_trino(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     yield "ALTER TABLE my_table SET PROPERTIES"
-    properties = TRINO_PROPERTIES.build(declare(setting.path.lower()) for setting in settings)
-    for name, value in properties.items():
+    specs = [declare(setting.path.lower()) for setting in settings]
+    for name, value in TRINO_PROPERTIES.build(specs).items():
         yield f"    {name} = {value};"
 
 
@@ -343,7 +346,9 @@ def _problem_of_trino(column: Column) -> str | None:
         is_written = logical.signed and logical.bits in (32, 64)
     else:
         is_written = logical.kind in ("STRING", "UUID")
-    return None if is_written else f"Trino writes no filters for {column.type_name}"
+    if is_written:
+        return None
+    return f"Trino writes no filters for {column.type_name}"
 
 
 TRINO = Writer(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import escape
@@ -167,7 +168,9 @@ def parse_settings(
 
 def build_settings(writer: str, request: Request) -> WriterSettings:
     """Build the settings of a writer, which must be known."""
-    kind: Writer = WRITERS[writer] if writer in WRITERS else load(named("writers")[writer])
+    kind: Writer | None = WRITERS.get(writer)
+    if kind is None:
+        kind = load(named("writers")[writer])
     settings: list[Setting] = []
     problems: list[str] = []
     for column in request.columns:
@@ -185,8 +188,8 @@ def build_settings(writer: str, request: Request) -> WriterSettings:
         lines += kind.write(settings, request)
     return WriterSettings(
         writer=writer,
-        text="".join(f"{line}\n" for line in lines),
-        columns=tuple(_describe(kind, setting) for setting in settings),
+        text="\n".join([*lines, ""]),
+        columns=tuple(map(partial(_describe, kind), settings)),
         notes=tuple(notes),
     )
 

@@ -106,10 +106,17 @@ def write_key(text: str) -> str:
 
 def write_table_properties(properties: Mapping[str, str]) -> Iterator[str]:
     yield "ALTER TABLE my_table SET TBLPROPERTIES ("
-    yield from join_lines(
-        [f"    {write_sql(name)} = {write_sql(value)}" for name, value in properties.items()]
-    )
+    yield from list_properties(properties, " = ")
     yield ");"
+
+
+def list_properties(properties: Mapping[str, str], sign: str) -> Iterator[str]:
+    """Yield a line of SQL for each property, with the sign between its name and its value."""
+    lines = []
+    for name, value in properties.items():
+        text = sign.join(map(write_sql, (name, value)))
+        lines.append(f"    {text}")
+    return join_lines(lines)
 
 
 def join_lines(lines: Sequence[str]) -> Iterator[str]:
