@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
@@ -55,24 +55,34 @@ def build_changes_figure(earlier: EarlierRun, totals: LakeTotals) -> Figure:
     """Build picture and tables of the filters by column, before and now."""
     before = earlier.totals
     empty = Sums()
-    columns = [
-        (name, before.columns.get(name, empty), totals.columns.get(name, empty))
-        for name in dict.fromkeys([*before.columns, *totals.columns])
-    ]
-    largest = sorted(columns, key=lambda column: -max(column[1].bytes, column[2].bytes))
+    columns = []
+    rows = []
+    for name in dict.fromkeys([*before.columns, *totals.columns]):
+        column = _ChangedColumn(
+            name, before.columns.get(name, empty), totals.columns.get(name, empty)
+        )
+        columns.append(column)
+        rows.append(_row_of_changes(column))
+    columns.sort(key=lambda column: -max(column.old.bytes, column.new.bytes))
     bars = []
-    for name, old, new in largest[:_MOST_CHANGED]:
+    for name, old, new in columns[:_MOST_CHANGED]:
         bars.append(_bar_of(f"{name}, before", old, "index"))
         bars.append(_bar_of(f"{name}, now", new, "filter"))
-    by_column = table(
-        "Filters by column", _HEAD, (_row_of_changes(name, old, new) for name, old, new in columns)
-    )
+    by_column = table("Filters by column", _HEAD, rows)
     note = (
         f"The filters of {earlier.name} before, and those of the files now, by column. "
         "The longer a bar, the more bytes."
     )
     svg = draw_bars("changes_p", _CHANGES, bars)
     return Figure("changes", _CHANGES, note, svg, (_list_totals(before, totals), by_column))
+
+
+class _ChangedColumn(NamedTuple):
+    """The filters of a column before and now."""
+
+    name: str
+    old: Sums
+    new: Sums
 
 
 def _bar_of(name: str, sums: Sums, kind: str) -> Bar:
@@ -82,7 +92,8 @@ def _bar_of(name: str, sums: Sums, kind: str) -> Bar:
     return Bar(name, sums.bytes, text, f"{name}: {text}", kind)
 
 
-def _row_of_changes(name: str, old: Sums, new: Sums) -> tuple[Value, ...]:
+def _row_of_changes(column: _ChangedColumn) -> tuple[Value, ...]:
+    name, old, new = column
     return (
         name,
         count(old.filters),
@@ -132,7 +143,8 @@ def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
         raise UsageError(
             f"the file is not a report of inspect ({reason})", file=name, hint=hint
         ) from None
-    return EarlierRun(redact(name), totals, report if totals.files == 1 else None)
+    single = report if totals.files == 1 else None
+    return EarlierRun(redact(name), totals, single)
 
 
 def _reason_of(error: Exception) -> str:

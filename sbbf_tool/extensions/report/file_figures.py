@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import sqrt
+from operator import sub
 from typing import NamedTuple
 
 from sbbf_tool.bloom.block_bits import BLOCK_BITS, expect_blocks_by_bits
@@ -52,7 +53,12 @@ def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = N
     """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier
     `inspect` of it."""
     report = contents.inspect
-    kinds = {part.kind for part in contents.parts}
+    kinds = set()
+    parts = []
+    for part in contents.parts:
+        kinds.add(part.kind)
+        end = part.offset + part.length
+        parts.append(Span(part.offset, end, part.kind, part.name))
     note = _BYTES_NOTE
     if "unreferenced" in kinds:
         note += _UNREFERENCED_NOTE
@@ -60,10 +66,7 @@ def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = N
     if earlier is not None:
         before = (_parts_before(earlier), earlier.file_bytes)
         note += _EARLIER_NOTE
-    parts = [
-        Span(part.offset, part.offset + part.length, part.kind, part.name)
-        for part in contents.parts
-    ]
+    legend = [KINDS[kind] for kind in KINDS if kind in kinds]
     by_content = table(
         "Bytes by content",
         ("content", "parts", "bytes", "share of the file"),
@@ -76,7 +79,7 @@ def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = N
         note,
         draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before),
         (by_content, by_column),
-        tuple(KINDS[kind] for kind in KINDS if kind in kinds),
+        tuple(legend),
     )
 
 
@@ -99,12 +102,15 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
     for column, by_kind in sums.items():
         pages = by_kind["pages"] + by_kind["dictionary page"]
         filters = by_kind["filter"]
+        share = None
+        if filters and pages:
+            share = rate(filters / pages)
         yield (
             column,
             size(by_kind["pages"]),
             size(by_kind["dictionary page"]),
             size(filters),
-            rate(filters / pages) if filters and pages else None,
+            share,
         )
 
 
@@ -150,8 +156,7 @@ class _BlockBins(NamedTuple):
     def deviation(self) -> float:
         """The share of blocks that would have to move to another bar of the histogram to match the
         expectation."""
-        pairs = zip(self.blocks, self.expected, strict=True)
-        differences = sum(abs(number - expected) for number, expected in pairs)
+        differences = sum(map(abs, map(sub, self.blocks, self.expected)))
         return float(differences / 2 / sum(self.blocks))
 
     @property
@@ -159,30 +164,23 @@ class _BlockBins(NamedTuple):
         """Whether several blocks are all alike, and the deviation by that of chance alone: few
         blocks scatter more."""
         blocks = sum(self.blocks)
-        variances = (max(0.0, number * (1 - number / blocks)) for number in self.expected)
-        chance = sum(0.4 * sqrt(variance) for variance in variances) / blocks
+        deviations = []
+        for number in self.expected:
+            variance = max(0.0, number * (1 - number / blocks))
+            deviations.append(0.4 * sqrt(variance))
+        chance = sum(deviations) / blocks
         return _is_uniform(self.detail), self.deviation / (chance + 1 / blocks)
 
 
 def build_blocks_figure(contents: FileContents) -> Figure | None:
     """Build the histogram of the filter whose blocks differ most from those of values that hash
     evenly; None without filters."""
-    reports = {(row.row_group, row.column): row for row in contents.inspect.filters}
-    filters = [
-        _bin_blocks(detail, reports.get((detail.row_group, detail.column)))
-        for detail in contents.filters
-        if sum(detail.blocks_by_bits)
-    ]
+    filters = _bin_filters(contents)
     if not filters:
         return None
     chosen = max(filters, key=lambda bins: bins.score)
     title = f"{_BLOCKS}: {chosen.place}"
-    histogram = table(
-        f"Blocks by bits set: {chosen.place}",
-        ("bits set", "blocks", "expected"),
-        _rows_of_histogram(chosen),
-    )
-    content = table("Blocks of each filter", _BLOCKS_HEAD, map(_row_of_blocks, filters))
+    note = f"The filter of {chosen.place}{_describe_blocks(chosen.detail)}"
     svg = draw_histogram(
         "blocks_p",
         title,
@@ -191,8 +189,24 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
         "blocks",
         chosen.expected,
     )
-    note = f"The filter of {chosen.place}{_describe_blocks(chosen.detail)}"
-    return Figure("blocks", title, note, svg, (histogram, content))
+    histogram = table(
+        f"Blocks by bits set: {chosen.place}",
+        ("bits set", "blocks", "expected"),
+        _rows_of_histogram(chosen),
+    )
+    by_filter = table("Blocks of each filter", _BLOCKS_HEAD, map(_row_of_blocks, filters))
+    return Figure("blocks", title, note, svg, (histogram, by_filter))
+
+
+def _bin_filters(contents: FileContents) -> list[_BlockBins]:
+    """Return the blocks of each filter that has any, in the bars of a histogram."""
+    reports = {(row.row_group, row.column): row for row in contents.inspect.filters}
+    filters = []
+    for detail in contents.filters:
+        if sum(detail.blocks_by_bits):
+            report = reports.get((detail.row_group, detail.column))
+            filters.append(_bin_blocks(detail, report))
+    return filters
 
 
 def _bars_of_blocks(bins: _BlockBins) -> list[Bar]:
@@ -239,12 +253,14 @@ def _bin_blocks(detail: FilterDetail, report: FilterReport | None) -> _BlockBins
     """Sum up the blocks of a filter, and those expected of it, in steps; the last step has the full
     blocks alone."""
     by_bits = detail.blocks_by_bits
-    expected = _expect(detail, report)
-    return _BlockBins(
-        detail,
-        [sum(by_bits[start : start + _STEP]) for start in _STARTS],
-        [sum(expected[start : start + _STEP]) for start in _STARTS],
-    )
+    expected_by_bits = _expect(detail, report)
+    blocks = []
+    expected = []
+    for start in _STARTS:
+        bits = slice(start, start + _STEP)
+        blocks.append(sum(by_bits[bits]))
+        expected.append(sum(expected_by_bits[bits]))
+    return _BlockBins(detail, blocks, expected)
 
 
 def _range_of(start: int) -> str:
@@ -261,6 +277,9 @@ def _expect(detail: FilterDetail, report: FilterReport | None) -> list[float]:
 def _row_of_blocks(bins: _BlockBins) -> tuple[Value, ...]:
     detail = bins.detail
     with_blocks = [bits for bits, blocks in enumerate(detail.blocks_by_bits) if blocks]
+    deviation = None
+    if not _is_uniform(detail):
+        deviation = rate(bins.deviation)
     return (
         detail.column,
         count(detail.row_group),
@@ -268,5 +287,5 @@ def _row_of_blocks(bins: _BlockBins) -> tuple[Value, ...]:
         count(detail.blocks_by_bits[0]),
         count(with_blocks[0]),
         count(with_blocks[-1]),
-        None if _is_uniform(detail) else rate(bins.deviation),
+        deviation,
     )

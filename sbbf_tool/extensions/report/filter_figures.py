@@ -19,11 +19,11 @@ from sbbf_tool.extensions.report.pictures.figure import (
     table,
 )
 from sbbf_tool.extensions.report.pictures.rates import (
-    Curve,
     Dot,
     Dots,
     build_folds_figure,
     cell_bounds,
+    curve_of,
     draw_rates,
 )
 from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
@@ -64,13 +64,12 @@ def dots_of(
     for row in filters:
         if row.estimated_fpp is None or not row.bitset_bytes:
             continue
+        bits_of_stored = None
         stored = values.get((row.row_group, row.column))
-        yield Dot(
-            f"{row.column}, row group {row.row_group}",
-            row.bits_per_value,
-            row.bitset_bytes * 8 / stored if stored else None,
-            row.estimated_fpp,
-        )
+        if stored:
+            bits_of_stored = row.bitset_bytes * 8 / stored
+        name = f"{row.column}, row group {row.row_group}"
+        yield Dot(name, row.bits_per_value, bits_of_stored, row.estimated_fpp)
 
 
 def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = ()) -> Figure:
@@ -104,8 +103,12 @@ def _list_dots(dots: Dots) -> FigureTable:
             ("bits per value", "false-positive rate", "filters"),
             map(_row_of_cell, dots.cells),
         )
-    rows = ((dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)) for dot in dots.items)
-    return table("Filters", ("filter", "bits per value", "false-positive rate"), rows)
+    head = ("filter", "bits per value", "false-positive rate")
+    return table("Filters", head, map(_row_of_dot, dots.items))
+
+
+def _row_of_dot(dot: Dot) -> tuple[Value, ...]:
+    return dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)
 
 
 def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
@@ -250,10 +253,7 @@ def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
 
 def render_advice(report: AdviceReport, key: str) -> Iterator[str]:
     """Yield the HTML of the rates that smaller filters would have."""
-    curves = []
-    for column in report.filter_sizes:
-        sizes = ((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes)
-        curves.append(Curve(column.column, tuple(sizes)))
+    curves = [curve_of(column.column, column.sizes) for column in report.filter_sizes]
     if not curves:
         return iter(())
     return _render([build_folds_figure(f"{key}_folds", curves)])

@@ -32,9 +32,11 @@ def describe_findings(totals: LakeTotals, *, is_whole: bool) -> tuple[str, str]:
         counts[rule.severity] += rule.findings
     if not counts:
         return _describe_no_findings(totals, is_whole=is_whole)
-    numbers = (
-        format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity]
-    )
+    numbers = []
+    for severity in SEVERITIES:
+        number = counts[severity]
+        if number:
+            numbers.append(format_count(number, severity))
     sentence = f"{', '.join(numbers)}."
     if counts[ERROR]:
         return sentence, "bad"
@@ -71,21 +73,23 @@ def list_findings_of_file(
     `write_fix` writes the fixes."""
     check = contents.check
     if check.findings:
-        rows = (_row_of_finding(finding, write_fix) for finding in check.findings)
+        rows = [_row_of_finding(finding, write_fix) for finding in check.findings]
         yield table("Findings", _FINDINGS_HEAD, rows)
     if check.unreadable:
-        reasons = ((reason,) for reason in check.unreadable)
-        yield table("Parts that could not be read", ("place and reason",), reasons)
+        yield table("Parts that could not be read", ("place and reason",), zip(check.unreadable))
     notes = contents.inspect.notes
     if notes:
-        yield table("Notes", ("note",), ((note,) for note in notes))
+        yield table("Notes", ("note",), zip(notes))
 
 
 def _row_of_finding(finding: Finding, write_fix: Callable[[Fix], str]) -> tuple[str | None, ...]:
-    row_groups = sorted(
-        {evidence.row_group for evidence in finding.evidence if evidence.row_group is not None}
-    )
-    place = format_row_groups(row_groups) if row_groups else None
+    row_groups = set()
+    for evidence in finding.evidence:
+        if evidence.row_group is not None:
+            row_groups.add(evidence.row_group)
+    place = None
+    if row_groups:
+        place = format_row_groups(sorted(row_groups))
     fact = None
     if finding.evidence:
         first = finding.evidence[0]

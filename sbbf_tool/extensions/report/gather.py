@@ -50,44 +50,42 @@ def describe_contents(
     file."""
     file.expect_filters(file.footer.columns, whole=True)
     stored_filters: list[StoredFilter] = []
-    details = tuple(_describe_filters(file, stored_filters, detailed=detailed))
-    parts = tuple(_list_parts(file, stored_filters)) if detailed else ()
-    return details, parts
-
-
-def _describe_filters(
-    file: ParquetFile, stored_filters: list[StoredFilter], *, detailed: bool
-) -> Iterator[FilterDetail]:
-    """Yield the numbers of each filter that can be read; append all filters whose header can be
-    read to `stored_filters`."""
-    places = file.footer.filter_places({column.index for column in file.footer.columns})
-    for row_group in range(file.footer.num_row_groups) if places else ():
-        for column in file.footer.columns:
-            if (row_group, column.index) not in places or file.encryption_of(row_group, column):
+    details: list[FilterDetail] = []
+    for key in sorted(file.footer.filter_places()):
+        row_group, index = key
+        column = file.footer.columns[index]
+        if file.encryption_of(row_group, column):
+            continue
+        try:
+            stored = file.stored_filter(row_group, column)
+            if stored is None:
                 continue
-            try:
-                stored = file.stored_filter(row_group, column)
-                if stored is None:
-                    continue
-                stored_filters.append(stored)
-                if not stored.header.unsupported_reason:
-                    yield _describe_filter(file, stored, column, detailed=detailed)
-            except AuthenticationError:
-                raise
-            except UnreadableError:
-                continue  # `inspect` reports it
+            stored_filters.append(stored)
+            if not stored.header.unsupported_reason:
+                details.append(_describe_filter(file, stored, column, detailed=detailed))
+        except AuthenticationError:
+            raise
+        except UnreadableError:
+            continue  # `inspect` reports it
+    parts: tuple[StoredPart, ...] = ()
+    if detailed:
+        parts = tuple(_list_parts(file, stored_filters))
+    return tuple(details), parts
 
 
 def _describe_filter(
     file: ParquetFile, stored: StoredFilter, column: Column, *, detailed: bool
 ) -> FilterDetail:
     bloom = BloomFilter(file.read_bitset(stored))
+    blocks_by_bits: tuple[int, ...] = ()
+    if detailed:
+        blocks_by_bits = tuple(count_blocks_by_bits(bloom))
     return FilterDetail(
         row_group=stored.row_group,
         column=column.name,
         values=file.footer.chunk_meta(stored.row_group, column.index).non_null_values,
         sizes=tuple(FoldSize(fold.num_bytes, fold.fpp) for fold in bloom.folds()),
-        blocks_by_bits=tuple(count_blocks_by_bits(bloom)) if detailed else (),
+        blocks_by_bits=blocks_by_bits,
     )
 
 
@@ -168,17 +166,16 @@ def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -
 def _steps_of(
     engine: str | None, conditions: Sequence[Sequence[ExplainReport]], row_groups: Iterable[int]
 ) -> tuple[str, ...]:
-    return tuple(_step_of(engine, conditions, number) for number in row_groups)
-
-
-def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
-    """Return what happens to a row group in an engine; None stands for engines that query
+    """Return what happens to each row group in an engine; None stands for engines that query
     dictionaries, without filters."""
-    return _first_of_all([_step_of_condition(engine, reports, number) for reports in conditions])
-
-
-def _step_of_condition(engine: str | None, reports: Sequence[ExplainReport], number: int) -> str:
-    return _last_of_any([_answer(engine, report, number) for report in reports])
+    steps = []
+    for number in row_groups:
+        steps_of_conditions = []
+        for reports in conditions:
+            answers = [_answer(engine, report, number) for report in reports]
+            steps_of_conditions.append(_last_of_any(answers))
+        steps.append(_first_of_all(steps_of_conditions))
+    return tuple(steps)
 
 
 def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
@@ -205,7 +202,8 @@ def _first_of_all(steps: Sequence[str]) -> str:
     that does harm."""
     if _HARM in steps and _STATISTICS not in steps:
         return _HARM
-    return min((step for step in steps if step != _HARM), key=_ORDER.index)
+    harmless_steps = [step for step in steps if step != _HARM]
+    return min(harmless_steps, key=_ORDER.index)
 
 
 class Gather(ReadingVerb[FileContents]):
@@ -223,7 +221,8 @@ class Gather(ReadingVerb[FileContents]):
     def needs(self) -> Needs:
         columns: dict[str, None] = {}
         for query in self.queries:
-            columns |= dict.fromkeys(condition.column for condition in query.conditions)
+            for condition in query.conditions:
+                columns[condition.column] = None
         return Needs(data=not self.quick, threads=True, columns=tuple(columns))
 
     def on(self, file: ParquetFile) -> FileContents:
@@ -241,10 +240,14 @@ class Gather(ReadingVerb[FileContents]):
 
 def _explain(file: ParquetFile, query: Query, engines: Iterable[str]) -> QuerySteps:
     conditions = []
-    problems: list[str | None] = []
+    problem: str | None = None
     for condition in query.conditions:
-        reports = [Explain(condition.column, value, engines).on(file) for value in condition.values]
+        reports = []
+        for value in condition.values:
+            report = Explain(condition.column, value, engines).on(file)
+            reports.append(report)
+            for column in report.named_columns:
+                if column.type is None and problem is None:
+                    problem = column.reason
         conditions.append(reports)
-        for report in reports:
-            problems += (column.reason for column in report.named_columns if column.type is None)
-    return replace(combine_steps(query, conditions), problem=problems[0] if problems else None)
+    return replace(combine_steps(query, conditions), problem=problem)

@@ -22,9 +22,16 @@ from sbbf_tool.extensions.report.pictures.figure import (
     size,
     table,
 )
-from sbbf_tool.extensions.report.pictures.rates import Curve
+from sbbf_tool.extensions.report.pictures.rates import Curve, curve_of
 from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
-from sbbf_tool.extensions.report.totals import LOWEST_DECADE, LakeTotals, Partition, QuerySum, Sums
+from sbbf_tool.extensions.report.totals import (
+    LOWEST_DECADE,
+    FileRank,
+    LakeTotals,
+    Partition,
+    QuerySum,
+    Sums,
+)
 from sbbf_tool.numbers import format_count, format_percent, format_size
 
 _MOST_COLUMNS = 25
@@ -57,11 +64,7 @@ _FILES_HEAD = ("file", "errors", "warnings", "filters", "worst rate", "size")
 
 def list_curves(totals: LakeTotals) -> list[Curve]:
     """Return the filters of each column at every half of their size."""
-    curves = []
-    for column, folds in totals.folds.items():
-        sizes = ((size.bytes, size.mean_fpp, size.worst_fpp) for size in folds.sizes())
-        curves.append(Curve(column, tuple(sizes)))
-    return curves
+    return [curve_of(column, folds.sizes()) for column, folds in totals.folds.items()]
 
 
 def _by_size(columns: Mapping[str, Sums]) -> list[tuple[str, Sums]]:
@@ -180,7 +183,9 @@ def _partition_cell(label: str, partitions: Sequence[Partition], column: str) ->
     title = f"{label}, {column}: {filters:,} of {groups} with a filter"
     if worst_fpp is not None:
         title += f", worst rate {format_percent(worst_fpp)}"
-    share = filters / row_groups if row_groups else 0.0
+    share = 0.0
+    if row_groups:
+        share = filters / row_groups
     return GridCell(share if filters else None, f"{share * 100:.0f}", title)
 
 
@@ -233,26 +238,27 @@ def _name_decade(decade: int) -> str:
 
 def list_columns(totals: LakeTotals) -> FigureTable:
     """Return the table of all columns."""
-    rows = (
-        (column, *_row_of_sums(sums, totals.row_groups)) for column, sums in totals.columns.items()
-    )
+    rows: list[tuple[Value, ...]] = []
+    for column, sums in totals.columns.items():
+        figures = _row_of_sums(sums, totals.row_groups)
+        rows.append((column, *figures))
     return table("Columns with filters", _COLUMNS_HEAD, rows)
 
 
 def list_worst_files(totals: LakeTotals) -> FigureTable:
     """Return the table of the worst files."""
-    rows: list[tuple[Value, ...]] = [
-        (
-            rank.name,
-            count(rank.errors),
-            count(sum(rank.warnings_by_group)),
-            count(rank.filters),
-            rate(rank.worst_fpp),
-            size(rank.bytes),
-        )
-        for rank in totals.worst_files()
-    ]
-    return table("The worst files", _FILES_HEAD, rows)
+    return table("The worst files", _FILES_HEAD, map(_row_of_rank, totals.worst_files()))
+
+
+def _row_of_rank(rank: FileRank) -> tuple[Value, ...]:
+    return (
+        rank.name,
+        count(rank.errors),
+        count(sum(rank.warnings_by_group)),
+        count(rank.filters),
+        rate(rank.worst_fpp),
+        size(rank.bytes),
+    )
 
 
 _WITHOUT_FILTERS = (

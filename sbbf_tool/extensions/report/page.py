@@ -163,7 +163,9 @@ class ReportPage:
         sections = [("findings", "Findings")]
         if tables:
             sections.append(("columns", "Columns"))
-        sections += ((figure.key, figure.title) for figure in all_figures)
+        for figure in all_figures:
+            title = escape(figure.title)
+            sections.append((figure.key, title))
         verdict, verdict_class = describe_findings(self.totals, is_whole=not self.unreadable_files)
         if self._single is not None:
             findings = list_findings_of_file(self._single, self._write_fix)
@@ -178,13 +180,13 @@ class ReportPage:
             script=Markup(script),
             script_hash=Markup(_hash(script)),
             facts=list(self._list_facts()),
-            sections=[(key, escape(name)) for key, name in sections],
+            sections=sections,
             verdict=escape(verdict),
             verdict_class=verdict_class,
             findings=Markup("\n".join(map(render_table, findings))),
             unreadable=Markup(self._render_unreadable()),
             tables=Markup("\n".join(map(render_table, tables))),
-            figures=[Markup(render_figure(figure)) for figure in all_figures],
+            figures=list(map(Markup, map(render_figure, all_figures))),
             version=version,
         )
 

@@ -146,13 +146,15 @@ class LakeTotals:
         """Add a file."""
         report = contents.inspect
         self.add_report(report)
-        values = {(detail.row_group, detail.column): detail.values for detail in contents.filters}
-        for dot in dots_of(report.filters, values):
-            self.dots.add(dot)
+        values = {}
         for detail in contents.filters:
+            values[detail.row_group, detail.column] = detail.values
             column = detail.column if detail.column in self.columns else MORE_COLUMNS
             folds = self.folds.setdefault(column, Folds(DEFAULT_FPP))
-            folds.add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
+            sizes = [(fold.bytes, fold.fpp) for fold in detail.sizes]
+            folds.add(tuple(sizes))
+        for dot in dots_of(report.filters, values):
+            self.dots.add(dot)
         self._add_findings(contents)
         for query in contents.queries:
             self.queries.setdefault(query.query, QuerySum()).add(report.file, query)

@@ -89,7 +89,10 @@ def draw_byte_map(
         earlier_parts, earlier_size = before
         bars = [("before", earlier_parts, earlier_size), ("now", parts, size)]
     scale = _SPAN / max(1, *(length for _, _, length in bars))
-    kinds = [kind for kind in KINDS if any(part.kind == kind for part in parts)]
+    parts_by_kind: dict[str, list[Span]] = {}
+    for part in parts:
+        parts_by_kind.setdefault(part.kind, []).append(part)
+    kinds = [kind for kind in KINDS if kind in parts_by_kind]
     most = MOST_MARKS // (len(kinds) + 2)
     marks = []
     y = 6.0
@@ -99,10 +102,10 @@ def draw_byte_map(
         marks += [_draw_mark(mark, y, _BAR, scale) for mark in merged]
         y += _BAR + 8
     for kind in kinds:
-        lane = [part for part in parts if part.kind == kind]
         _, name = KINDS[kind]
         marks.append(label(_MARGIN - 8, y + 12, name, "end"))
-        marks += [_draw_mark(mark, y, _LANE - 2, scale) for mark in merge_parts(lane, size, most)]
+        merged = merge_parts(parts_by_kind[kind], size, most)
+        marks += [_draw_mark(mark, y, _LANE - 2, scale) for mark in merged]
         y += _LANE + 4
     marks += [
         label(_MARGIN, y + 10, "byte 0", kind="s"),

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from math import floor, log2, log10
 from typing import NamedTuple
 
+from sbbf_tool.advice.totals import FoldedSize
 from sbbf_tool.bloom.sizing import fpp_of_bits
 from sbbf_tool.extensions.report.pictures.figure import (
     MOST_MARKS,
@@ -183,6 +183,12 @@ class Curve(NamedTuple):
     sizes: tuple[tuple[int, float, float], ...]
 
 
+def curve_of(name: str, sizes: Iterable[FoldedSize]) -> Curve:
+    """Return the curve of a column whose filters have these sizes."""
+    points = [(size.bytes, size.mean_fpp, size.worst_fpp) for size in sizes]
+    return Curve(name, tuple(points))
+
+
 FOLDS = "What smaller filters would do"
 _USELESS_FPP = 0.9
 _NOTE = (
@@ -218,9 +224,9 @@ def _rows_of_folds(curves: Sequence[Curve]) -> Iterator[tuple[Value, ...]]:
 def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
     """Draw a line per column, for the columns whose filters are the largest; sizes of which the
     rate is above a half end a line."""
-    shown_curves = sorted(
-        (curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0]
-    )[:_MOST_LINES]
+    curves_with_sizes = [curve for curve in curves if curve.sizes]
+    curves_with_sizes.sort(key=lambda curve: -curve.sizes[0][0])
+    shown_curves = curves_with_sizes[:_MOST_LINES]
     x, y = _fold_axes(shown_curves)
     marks = x.draw_with(
         y,
@@ -240,13 +246,16 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
 
 def _fold_axes(curves: Sequence[Curve]) -> tuple[LogAxis, LogAxis]:
     """Return the scales of sizes and of rates of the curves."""
-    points = list(chain.from_iterable(curve.sizes for curve in curves))
-    sizes = [size for size, _, _ in points] or [64]
-    low = min(sizes)
-    high = max(sizes)
+    sizes = []
+    least = _HIGH_FPP
+    for curve in curves:
+        for size, fpp, _ in curve.sizes:
+            sizes.append(size)
+            least = min(least, fpp)
+    low = min(sizes, default=64)
+    high = max(sizes, default=64)
     # A single size still has a grid around it.
     margin = 1.3 if low < high else 2
-    least = min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP)
     return (
         LogAxis(low / margin, high * margin, _MARGIN, _CURVES_RIGHT),
         LogAxis(max(_LEAST_FPP, least / 2), 1.0, _CURVES_BOTTOM, _TOP),

@@ -10,6 +10,7 @@ from sbbf_tool.extensions.report.pictures.figure import (
     MOST_MARKS,
     WIDTH,
     Figure,
+    Value,
     count,
     label,
     picture,
@@ -65,30 +66,35 @@ def build_query_figure(
     has_tiles = row_groups * len(engines_by_outcome) <= MOST_MARKS
     rows = []
     for names in engines_by_outcome.values():
-        steps = counts[names[0]]
-        rows.append(
-            TileRow(
-                ", ".join(names) or "without filters",
-                tuple((step, steps[step]) for step in STEPS),
-                tuple(tiles[names[0]]) if has_tiles else (),
-            )
-        )
-    legend = tuple((kind, f"{letter}: {meaning}") for kind, letter, meaning in STEPS.values())
-    meanings = "; ".join(text for _, text in legend)
-    note = f"What excludes each of {format_count(row_groups, 'row group')}. {meanings}.{remark}"
-    content = table(
-        "Row groups by engine",
-        ("engines", *STEPS),
-        ((row.name, *(count(number) for _, number in row.counts)) for row in rows),
-    )
+        first, *_ = names
+        name = ", ".join(names) or "without filters"
+        numbers = [(step, counts[first][step]) for step in STEPS]
+        tiles_of_row = tuple(tiles[first]) if has_tiles else ()
+        rows.append(TileRow(name, tuple(numbers), tiles_of_row))
+    legend = []
+    meanings = []
+    for kind, letter, meaning in STEPS.values():
+        text = f"{letter}: {meaning}"
+        legend.append((kind, text))
+        meanings.append(text)
+    groups = format_count(row_groups, "row group")
+    note = f"What excludes each of {groups}. {'; '.join(meanings)}.{remark}"
+    content = table("Row groups by engine", ("engines", *STEPS), map(_row_of_counts, rows))
     title = f"Query: {query}"
-    svg = draw_tiles(f"{key}_p", title, rows) if row_groups else ""
-    return Figure(key, title, note, svg, (content,), legend)
+    svg = ""
+    if row_groups:
+        svg = draw_tiles(f"{key}_p", title, rows)
+    return Figure(key, title, note, svg, (content,), tuple(legend))
+
+
+def _row_of_counts(row: TileRow) -> tuple[Value, ...]:
+    return row.name, *[count(number) for _, number in row.counts]
 
 
 def draw_tiles(key: str, title: str, rows: Sequence[TileRow]) -> str:
     """Draw a line of tiles, or a bar, per query and kind of engine."""
-    is_bar = sum(len(row.tiles) for row in rows) > MOST_MARKS or any(not row.tiles for row in rows)
+    numbers_of_tiles = [len(row.tiles) for row in rows]
+    is_bar = sum(numbers_of_tiles) > MOST_MARKS or 0 in numbers_of_tiles
     marks = []
     y = 6.0
     for row in rows:
