@@ -142,7 +142,9 @@ def _show_files(page: Page, report: IndexReport) -> None:
     index = redact(report.index)
     files = format_count(report.files - report.failed_files, "file")
     would = "would be " if report.dry_run else ""
-    gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
+    gone = ""
+    if report.vanished_files:
+        gone = f", {report.vanished_files:,} changed or vanished"
     filter_bytes = page.bytes(report.filter_bytes)
     data_bytes = page.bytes(report.data_bytes)
     page.say(

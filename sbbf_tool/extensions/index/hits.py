@@ -44,7 +44,7 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> Hits:
     for group in segment.classes:
         units = slice(group.first, group.first + group.units)
         if not group.type:  # `MissingColumn.answer`
-            may_hit = any(value is None or str(value).lower() == "null" for value in values)
+            may_hit = any(map(_is_null, values))
             flags[units] = bytes((may_hit,)) * group.units
             continue
         try:
@@ -53,7 +53,8 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> Hits:
             raise damaged(f"no column has the type of a class: {error}", segment.path) from None
         is_unfit = is_unfit or bool(question.unfit)
         # What the column cannot be compared with, null and BOOLEAN are no matter of filters.
-        if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
+        verdicts = {literal.verdict for literal in question.row.special.values()}
+        if verdicts <= {None, ABSENT}:
             flags[units] = bytes(group.units)
             tests.append(_UnitTest(segment, group, question, flags))
     runs: list[tuple[UnitClass, int]] = []
@@ -63,6 +64,10 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> Hits:
     for test in tests:
         test.mark()
     return Hits(flags, is_unfit)
+
+
+def _is_null(value: object) -> bool:
+    return value is None or str(value).lower() == "null"
 
 
 class _UnitTest:
@@ -139,11 +144,12 @@ class _UnitTest:
         spans = list(self._list_spans())
         starts = np.array([span.start for span in spans])
         stops = np.array([span.stop for span in spans])
-        is_open = (starts < stops) | (self._ordered < len(self._hashes))
-        bases = [
-            np.arange(count, dtype=np.uint64) * np.uint64(step >> 32) << np.uint64(32)
-            for count, step in parts_of(group.units)
-        ]
+        has_unordered = self._ordered < len(self._hashes)
+        is_open = (starts < stops) | has_unordered
+        bases = []
+        for count, step in parts_of(group.units):
+            numbers = np.arange(count, dtype=np.uint64)
+            bases.append(numbers * np.uint64(step >> 32) << np.uint64(32))
         for block, places_of in self._by_block:
             run = self._segment.run(group, block)
             for place in places_of:

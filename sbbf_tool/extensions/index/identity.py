@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.extensions.index.segment_pages import FINGERPRINT_BYTES
 from sbbf_tool.running.discover import list_file
@@ -55,11 +56,16 @@ def meaning_of(table: Table | None, column: str) -> str | None:
         return None
     names = table.columns
     path = names.path_of(column)
-    ids = sorted(number for number, other in names.by_id.items() if other == path)
-    paths = sorted(stored for stored, other in names.by_path.items() if other == path)
+    ids = _keys_of(names.by_id, path)
+    paths = _keys_of(names.by_path, path)
     is_unmapped = path in names.unmapped
     reading = path is not None and names.readings.get(path)
     return repr((path, ids, paths, is_unmapped, reading))
+
+
+def _keys_of(mapping: Mapping[Any, object], value: object) -> list[Any]:
+    """Return the keys with this value, sorted."""
+    return sorted(key for key, stored in mapping.items() if stored == value)
 
 
 def identify(file: ListedFile) -> ListedFile:

@@ -25,17 +25,21 @@ class ListedLake:
     """The files of a lake, as they are listed now."""
 
     def __init__(self, selection: Selection) -> None:
-        listing = list(selection.files())
         is_in_table = selection.table is not None
-        self.skipped = [file for file in listing if file.skipped is not None]
-        self.files = [identify(file) for file in listing if file.skipped is None]
-        self.fingerprints = {
-            file.path: fingerprint_of(file, is_in_table=is_in_table) for file in self.files
-        }
+        self.skipped: list[ListedFile] = []
+        self.files: list[ListedFile] = []
+        self.fingerprints: dict[str, bytes | None] = {}
         self.unread: dict[str, str] = {}
         """Why each file is not read that may hold any value, by path."""
-        for file in self.files:
-            if file.bytes is not None and self.fingerprints[file.path] is None:
+        for listed in list(selection.files()):
+            if listed.skipped is not None:
+                self.skipped.append(listed)
+                continue
+            file = identify(listed)
+            fingerprint = fingerprint_of(file, is_in_table=is_in_table)
+            self.files.append(file)
+            self.fingerprints[file.path] = fingerprint
+            if file.bytes is not None and fingerprint is None:
                 self.unread[file.path] = _NO_VERSION
         if is_in_table:
             for live in selection.live_files():
@@ -49,14 +53,19 @@ class ListedLake:
     @cached_property
     def unread_by_identity(self) -> dict[bytes, ListedFile]:
         """The files that are not read, and those that the listing skips."""
-        unread = [file for file in self.files if file.path in self.unread]
-        return {self.identify(file): file for file in (*unread, *self.skipped)}
+        files = [file for file in self.files if file.path in self.unread]
+        files += self.skipped
+        return {self.identify(file): file for file in files}
 
     def list_new(self, known: AbstractSet[bytes]) -> list[ListedFile]:
         """Return the files to read: those that the index does not have under one of these
         hashes."""
-        readable = [file for file in self.files if file.path not in self.unread]
-        return [file for file in readable if self.fingerprints[file.path] not in known]
+        new = []
+        for file in self.files:
+            is_known = self.fingerprints[file.path] in known
+            if not is_known and file.path not in self.unread:
+                new.append(file)
+        return new
 
     def list_hashes(self, stored: AbstractSet[bytes]) -> set[bytes]:
         """Return the hashes by which the units of these files are found, of which the index has
@@ -94,8 +103,11 @@ def mark_dead(target: IndexTarget, lake: ListedLake | None) -> FormerUnits:
             stored.append(list(segment.read_units("fingerprint", "rows", "skipped")))
     all_hashes = set[bytes]()
     for units in stored:
-        all_hashes.update(fingerprint for _, fingerprint, _, _ in units)
-    listed = set[bytes]() if lake is None else lake.list_hashes(all_hashes)
+        for _, fingerprint, _, _ in units:
+            all_hashes.add(fingerprint)
+    listed = set[bytes]()
+    if lake is not None:
+        listed = lake.list_hashes(all_hashes)
     segments: list[SegmentEntry] = []
     gone = set[bytes]()
     for entry, units in zip(target.before.segments, stored, strict=True):

@@ -120,7 +120,13 @@ class LakeIndex:
         """Yield the indexed files that may hold one of the values, without a listing; one file of
         each type if a type cannot hold a value, and one file if there is none."""
         answer = self._find(values)
-        paths = [file.path for file in answer.files if file.skipped is None]
+        paths = []
+        skipped_files = []
+        for file in answer.files:
+            if file.skipped is None:
+                paths.append(file.path)
+            else:
+                skipped_files.append(file)
         if answer.is_unfit or not paths:
             for path in self._live_paths():
                 if path not in paths:
@@ -130,9 +136,8 @@ class LakeIndex:
         self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
         for path in sorted(paths, key=_order_of):
             yield ListedFile(self._name_of(path))
-        for file in answer.files:
-            if file.skipped is not None:
-                yield replace(file, path=self._name_of(file.path))
+        for file in skipped_files:
+            yield replace(file, path=self._name_of(file.path))
 
     def _name_of(self, path: str) -> str:
         """Return the path of an indexed file as a listing of the lake would print it."""
@@ -170,21 +175,24 @@ class LakeIndex:
         kept = set[bytes]()
         types: dict[bytes, str] = {}
         with ExitStack() as stack:
-            segments = [
-                stack.enter_context(entry.open(self.folder)) for entry in self.contents.segments
-            ]
-            hits_of = [find_hits(segment, values) for segment in segments]
-            is_unfit = any(hits.is_unfit for hits in hits_of)
-            for segment, hits in zip(segments, hits_of, strict=True):
+            segments = []
+            is_unfit = False
+            for entry in self.contents.segments:
+                segment = stack.enter_context(entry.open(self.folder))
+                hits = find_hits(segment, values)
+                is_unfit = is_unfit or hits.is_unfit
+                segments.append((segment, hits))
+            for segment, hits in segments:
                 firsts = [group.first for group in segment.classes]
-                names = [_name_type(group) for group in segment.classes]
+                names = list(map(_name_type, segment.classes))
                 for unit, fingerprint in segment.read_units("fingerprint"):
                     if hits.flags[unit]:
                         kept.add(fingerprint)
                         continue
                     all_files.add(fingerprint)
                     if is_unfit:
-                        types[fingerprint] = names[bisect_right(firsts, unit) - 1]
+                        group = bisect_right(firsts, unit) - 1
+                        types[fingerprint] = names[group]
         return _Judgment(all_files - kept, types)
 
     def find_paths(self, values: Sequence[object]) -> list[str]:
@@ -295,15 +303,22 @@ def prune_index(
     if not listing:
         lake_index.ensure_meant((column,), selection.table)
         return lake_index.find_paths(wanted)
+    excluded: AbstractSet[bytes] = frozenset()
     is_meant = meaning_of(selection.table, column) == lake_index.contents.meaning
-    known = lake_index.find_excluded(wanted) if is_meant else frozenset()
-    return [
-        file.path for file in selection.files() if _find_among(file, known, selection.table) is None
-    ]
+    if is_meant:
+        excluded = lake_index.find_excluded(wanted)
+    paths = []
+    for file in selection.files():
+        is_excluded = _find_among(file, excluded, selection.table) is not None
+        if not is_excluded:
+            paths.append(file.path)
+    return paths
 
 
 def selection_of(index: Contents) -> Selection:
     """Return the files of the lake that are indexed, as they are now."""
     where = None if index.where is None else Predicate(index.where)
-    table = find_table(index.lake[0]) if len(index.lake) == 1 else None
+    table = None
+    if len(index.lake) == 1:
+        table = find_table(index.lake[0])
     return Selection(index.lake, where, table=table)

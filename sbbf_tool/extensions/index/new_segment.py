@@ -145,8 +145,11 @@ def _transpose(spool: Spool, units: int, blocks: int) -> Iterator[bytes]:
         if count == blocks:
             data = spool.read(0, units * blocks * BLOCK_BYTES)
         else:
-            starts = ((unit * blocks + first) * BLOCK_BYTES for unit in range(units))
-            data = b"".join(spool.read(start, count * BLOCK_BYTES) for start in starts)
+            parts = []
+            for unit in range(units):
+                start = (unit * blocks + first) * BLOCK_BYTES
+                parts.append(spool.read(start, count * BLOCK_BYTES))
+            data = b"".join(parts)
         tile = np.frombuffer(data, np.uint8).reshape(units, count, BLOCK_BYTES)
         for block in range(count):
             yield tile[:, block].tobytes()
@@ -195,7 +198,8 @@ def write_segment(
 
 
 def _number_units(units: Iterable[Unit], number: int) -> Iterator[Unit]:
-    return (unit._replace(number=number, position=position) for position, unit in enumerate(units))
+    for position, unit in enumerate(units):
+        yield unit._replace(number=number, position=position)
 
 
 def merge_segments(folder: str, entries: Sequence[SegmentEntry]) -> SegmentEntry:
@@ -235,15 +239,18 @@ class _LivePart(NamedTuple):
         run = self.segment.run(self.group, block)
         if len(self.live) == self.group.units:
             return run
-        first = self.group.first
-        starts = ((unit - first) * BLOCK_BYTES for unit in self.live)
-        return b"".join(run[start : start + BLOCK_BYTES] for start in starts)
+        parts = []
+        for unit in self.live:
+            start = (unit - self.group.first) * BLOCK_BYTES
+            parts.append(run[start : start + BLOCK_BYTES])
+        return b"".join(parts)
 
 
 def _merge_classes(segments: Sequence[_LiveSegment]) -> Iterator[NewClass]:
     """Yield each class with its units of all segments; last the units without filter."""
     parts_by_key: dict[_TypeAndBlocks, list[_LivePart]] = {}
-    open_units: list[tuple[OpenSegment, list[int]]] = []
+    units_without_filter: list[Iterator[Unit]] = []
+    num_without_filter = 0
     for live_segment in segments:
         segment = live_segment.segment
         stop = 0
@@ -255,16 +262,19 @@ def _merge_classes(segments: Sequence[_LiveSegment]) -> Iterator[NewClass]:
                 parts_by_key.setdefault(key, []).append(_LivePart(segment, group, live))
         rest = live_segment.list_live(stop, segment.units)
         if rest:
-            open_units.append((segment, rest))
+            units_without_filter.append(_read_rows(segment, rest))
+            num_without_filter += len(rest)
     for key in sorted(parts_by_key):
-        parts = parts_by_key[key]
-        count = sum(len(part.live) for part in parts)
-        units = chain.from_iterable(_read_rows(part.segment, part.live) for part in parts)
-        yield NewClass(key, count, units, _merge_runs(parts, key.blocks))
-    if open_units:
-        count = sum(len(rest) for _, rest in open_units)
-        units = chain.from_iterable(_read_rows(segment, rest) for segment, rest in open_units)
-        yield NewClass(None, count, units, ())
+        units: list[Iterator[Unit]] = []
+        num_units = 0
+        for part in parts_by_key[key]:
+            units.append(_read_rows(part.segment, part.live))
+            num_units += len(part.live)
+        runs = _merge_runs(parts_by_key[key], key.blocks)
+        yield NewClass(key, num_units, chain.from_iterable(units), runs)
+    if units_without_filter:
+        units_at_end = chain.from_iterable(units_without_filter)
+        yield NewClass(None, num_without_filter, units_at_end, ())
 
 
 def _merge_runs(parts: Sequence[_LivePart], blocks: int) -> Iterator[bytes]:

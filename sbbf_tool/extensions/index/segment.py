@@ -18,6 +18,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
@@ -164,10 +165,14 @@ class OpenSegment:
         file = ParquetFile.of(self._open_whole(self.path + UNITS, self._lengths[0]))
         if [column.name for column in file.footer.columns] != list(KINDS):
             raise damaged("the columns are not those of an index", file.name)
-        counts = [file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups)]
-        is_usual = all(0 < count <= UNITS_PER_ROW_GROUP for count in counts)
-        if sum(counts) != self.units or not is_usual:
-            raise damaged(f"the file has {sum(counts):,} units, and not {self.units:,}", file.name)
+        num_units = 0
+        is_usual = True
+        for number in range(file.footer.num_row_groups):
+            count = file.footer.num_rows(number) or 0
+            num_units += count
+            is_usual = is_usual and 0 < count <= UNITS_PER_ROW_GROUP
+        if num_units != self.units or not is_usual:
+            raise damaged(f"the file has {num_units:,} units, and not {self.units:,}", file.name)
         return file
 
     def _open_whole(self, name: str, length: int) -> Source:
@@ -198,7 +203,7 @@ class OpenSegment:
 
     def expect(self, runs: Iterable[tuple[UnitClass, int]]) -> None:
         """Announce the runs of these blocks, which are fetched concurrently."""
-        self._blocks.prefetch(self._span(group, block) for group, block in runs)
+        self._blocks.prefetch(starmap(self._span, runs))
 
     def _span(self, group: UnitClass, block: int) -> tuple[int, int]:
         """Return the offset and the length of the page of a block of a class, in bytes."""
@@ -229,17 +234,24 @@ class OpenSegment:
         whose range of positions is wanted."""
         file = self._units
         row_groups = list(self._choose(only))
-        indexes = [list(KINDS).index(name) for name in names]
+        all_names = list(KINDS)
         spans: dict[tuple[int, str], tuple[int, int]] = {}
+        ranges = []
+        num_bytes = 0
         for group in row_groups:
-            for name, index in zip(names, indexes, strict=True):
-                spans[group.number, name] = file.footer.chunk_meta(group.number, index).page_range
-        if sum(end - start for start, end in spans.values()) > file.source.size:
+            for name in names:
+                meta = file.footer.chunk_meta(group.number, all_names.index(name))
+                start, end = meta.page_range
+                spans[group.number, name] = (start, end)
+                ranges.append((start, end - start))
+                num_bytes += end - start
+        if num_bytes > file.source.size:
             raise damaged("pages overlap", file.name)
-        file.source.prefetch((start, end - start) for start, end in spans.values())
+        file.source.prefetch(ranges)
         for group in row_groups:
             columns = [self._decode(name, group, *spans[group.number, name]) for name in names]
-            yield from zip(range(group.first, group.first + group.units), *columns, strict=True)
+            positions = range(group.first, group.first + group.units)
+            yield from zip(positions, *columns, strict=True)
 
     def _choose(self, only: Callable[[range], bool]) -> Iterator[_RowGroup]:
         """Yield the row groups of the file of units whose range of positions is wanted."""

@@ -65,10 +65,10 @@ class _PagedFile:
     def add(self, rows: int, chunks: Iterable[Iterable[bytes]]) -> None:
         """Write a row group of so many rows: the pages of each column."""
         first = self.position
-        columns = [
-            self._write_chunk(column, rows, pages)
-            for column, pages in zip(self._columns, chunks, strict=True)
-        ]
+        columns = []
+        for column, pages in zip(self._columns, chunks, strict=True):
+            chunk = self._write_chunk(column, rows, pages)
+            columns.append(chunk)
         self._row_groups.append(
             RowGroup(columns=columns, total_byte_size=self.position - first, num_rows=rows)
         )
@@ -92,16 +92,7 @@ class _PagedFile:
 
     def end(self) -> int:
         """Write the footer; return the length of the file."""
-        leaves = [
-            SchemaElement(
-                name=column.name,
-                type=_TYPES[column.kind],
-                type_length=column.length or None,
-                repetition_type=FieldRepetitionType.REQUIRED,
-                converted_type=ConvertedType.UTF8 if column.kind == TEXT else None,
-            )
-            for column in self._columns
-        ]
+        leaves = list(map(_build_leaf, self._columns))
         footer = build_struct(
             FileMetaData(
                 version=1,
@@ -114,6 +105,16 @@ class _PagedFile:
         tail = footer + build_tail(footer)
         self._stream.write(tail)
         return self.position + len(tail)
+
+
+def _build_leaf(column: _FileColumn) -> SchemaElement:
+    return SchemaElement(
+        name=column.name,
+        type=_TYPES[column.kind],
+        type_length=column.length or None,
+        repetition_type=FieldRepetitionType.REQUIRED,
+        converted_type=ConvertedType.UTF8 if column.kind == TEXT else None,
+    )
 
 
 def write_units(stream: IO[bytes], segment: str, units: Iterable[Unit]) -> int:

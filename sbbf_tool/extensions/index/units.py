@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -125,8 +125,11 @@ class IndexUnits(ReadingVerb[FileUnits]):
 
 
 def _rows_of(file: ParquetFile) -> int:
-    footer = file.footer
-    return sum(footer.num_rows(number) or 0 for number in range(footer.num_row_groups))
+    return _count_rows(file, range(file.footer.num_row_groups))
+
+
+def _count_rows(file: ParquetFile, row_groups: Iterable[int]) -> int:
+    return sum(file.footer.num_rows(number) or 0 for number in row_groups)
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
@@ -146,8 +149,10 @@ def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
 def _ensure_usable(file: ParquetFile, column: Column) -> None:
     """Raise UnreadableError if values of the column may be other ones for a reader than those that
     are hashed."""
-    keys = () if file.is_in_table else partition_values(f"{os.path.dirname(file.name)}/")
-    if any(key.casefold() == column.path[0].casefold() for key in keys):
+    folder_keys = []
+    if not file.is_in_table:
+        folder_keys = list(partition_values(f"{os.path.dirname(file.name)}/"))
+    if column.path[0].casefold() in map(str.casefold, folder_keys):
         raise UnreadableError(
             "a folder states a value of the column, which readers may use in place of the stored "
             "ones"
@@ -240,7 +245,9 @@ class _Units:
         file = self._file
         key = (number, self._column.index)
         ensure_buildable(file, number, self._column)
-        fpp = DEFAULT_FPP / len(self._numbers) if self._fpp is None else self._fpp
+        fpp = self._fpp
+        if fpp is None:
+            fpp = DEFAULT_FPP / len(self._numbers)
         target = Sizing(fpp)
         if self._verb.dry_run:
             self._data_bytes += file.footer.chunk_meta(*key).bytes
@@ -252,7 +259,7 @@ class _Units:
 
     def _unit(self, row_group: int, numbers: list[int], bloom: BloomFilter) -> FileUnit:
         low, high = self._bounds(numbers) or (None, None)
-        rows = sum(self._file.footer.num_rows(number) or 0 for number in numbers)
+        rows = _count_rows(self._file, numbers)
         return FileUnit(row_group, rows, low, high, bytes(bloom.bitset), bloom.fpp)
 
     def _bounds(self, numbers: list[int]) -> tuple[bytes, bytes] | None:
@@ -280,7 +287,9 @@ def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
     much as all of them together."""
     if not filters:
         return BloomFilter.empty(sizing.MIN_BYTES)
-    limit = sum(bloom.fpp for bloom in filters) if fpp is None else fpp
+    limit = fpp
+    if limit is None:
+        limit = sum(bloom.fpp for bloom in filters)
     least = min(bloom.num_bytes for bloom in filters)
     united = filters[0].fold_to_bytes(least)
     for bloom in filters[1:]:
