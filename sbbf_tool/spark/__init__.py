@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.spark.lookup import probe_keys
 from sbbf_tool.spark.pipeline import discover, run
+from sbbf_tool.spark.session import describe_missing_data_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,6 @@ def register(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     from sbbf_tool.spark.functions import register_functions
-    from sbbf_tool.spark.session import describe_missing_data_sources
 
     register_functions(spark)
     if (missing := describe_missing_data_sources()) is not None:

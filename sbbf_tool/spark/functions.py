@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.reports.rows import OK
+from sbbf_tool.running.discover import discover, path_of
 from sbbf_tool.spark.causes import quiet_about_pandas
 from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
 from sbbf_tool.spark.views import (
@@ -26,6 +28,7 @@ from sbbf_tool.spark.views import (
     failed,
     schema_of_view,
 )
+from sbbf_tool.verbs.probe import probe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +60,6 @@ class SbbfProbe:
     `absent`, `maybe`, `no filter`, `cannot say`."""
 
     def eval(self, path: str | None, column: str | None, key: object) -> Iterator[tuple[Any, ...]]:
-        from sbbf_tool.reports.rows import OK
-
         for file in _list(path):
             try:
                 if column is None:
@@ -112,8 +113,6 @@ def register_functions(spark: SparkSession) -> None:
 def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
     """Query one file. Raises UsageError for a value that Spark may compare as another one than is
     queried."""
-    from sbbf_tool.verbs.probe import probe
-
     report = probe(file, column, [value], strict=strict)
     (answers,) = report.values
     if isinstance(value, int) and abs(value) > EXACT_INTEGERS.get(report.type or "", abs(value)):
@@ -145,8 +144,6 @@ def _rows(view: RowView, path: str | None) -> Iterator[tuple[Any, ...]]:
 def _list(path: str | None) -> Iterator[str]:
     """Yield the files of a path; the path itself if it cannot be listed, so that reading it says
     why; nothing for null."""
-    from sbbf_tool.running.discover import discover, path_of
-
     if path is None:
         return
     if not path:

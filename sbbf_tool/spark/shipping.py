@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sbbf_tool
+from sbbf_tool.spark import register
+from sbbf_tool.spark.functions import register_functions
 from sbbf_tool.spark.java import scratch_folder
 from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, spark_version
 
@@ -28,9 +30,6 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 def ship(spark: SparkSession) -> None:
     """Send this package to the executors of a session of classic Spark or Spark Connect, and
     register the format and functions there."""
-    from sbbf_tool.spark import register
-    from sbbf_tool.spark.functions import register_functions
-
     # Classic Spark serves the file from this path while the session lives.
     spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
     if spark_version() >= FIRST_WITH_DATA_SOURCES:

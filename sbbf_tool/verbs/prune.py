@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+
 from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
@@ -35,9 +38,6 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import FileIn, locate
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
@@ -132,8 +132,6 @@ def prune(
     value_list = tuple(as_values(values))
     if not value_list:
         raise UsageError("no value to query")
-    import pyarrow.dataset as ds
-
     open_file: _OpenFile = _open_fragment
     if not isinstance(data, ds.Dataset):
         dataset, open_file = _open_dataset(list(as_iterable(data)), filesystem)
@@ -175,8 +173,6 @@ class _PrunedDataset:
 
     def prune_dataset(self, dataset: ds.Dataset) -> ds.Dataset:
         """Return a dataset of the row groups that remain, with the same schema and partitions."""
-        import pyarrow.dataset as ds
-
         if isinstance(dataset, ds.UnionDataset):
             children = [self.prune_dataset(child) for child in dataset.children]
             return ds.UnionDataset(dataset.schema, children)
@@ -277,8 +273,6 @@ class _PrunedDataset:
 
 def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
     """Return the row groups of a fragment, which may be a subset of its file."""
-    import pyarrow as pa
-
     try:
         return tuple(info.id for info in fragment.row_groups)
     except (OSError, pa.ArrowException) as error:
@@ -347,9 +341,6 @@ def _open_dataset(
             raise UsageError(f"prune takes paths or a pyarrow dataset, not {type(name).__name__}")
         if files_in is None:
             _ensure_no_table(os.fsdecode(name))
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     inputs: list[Readable | FileIn] = []
     for name in names:
         inputs.extend(places.parquet_inputs(name, files_in))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -209,8 +210,6 @@ class TableRun:
     def _leave_out_missing(self) -> None:
         """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may
         have deleted it since."""
-        from concurrent.futures import ThreadPoolExecutor
-
         paths = [copy.new_path for copy in self._pending]
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
             statuses = list(pool.map(places.size_and_time, paths))
