@@ -17,6 +17,7 @@ from sbbf_tool.spark.listing import list_names, table_of
 from sbbf_tool.spark.pipeline import map_work
 from sbbf_tool.spark.rows import rows_of, stream_rows
 from sbbf_tool.spark.session import is_connect, session
+from sbbf_tool.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -60,8 +61,6 @@ class Spark:
             self._spark = session(*self._session_options)
         if is_connect(self._session_options[0]):
             # A Spark Connect server may not have this package, so it is sent there.
-            from sbbf_tool.spark.shipping import ship
-
             ship(self._spark)
         if self._is_ours and is_classic(self._spark):
             context = self._spark.sparkContext

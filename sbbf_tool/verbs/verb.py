@@ -23,6 +23,7 @@ from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input
+from sbbf_tool.storage.places import open_spool
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -297,7 +298,6 @@ class ChangingVerb(Verb[Changed]):
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again;
         filters that were built stay."""
         from sbbf_tool.editing.open_edit import PrebuiltFilters, open_edit
-        from sbbf_tool.storage.places import open_spool
 
         assert given.edit is not None, "a verb that changes files needs an edit"
         ensure_path(path)

@@ -38,6 +38,7 @@ from sbbf_tool.extensions.conformance.corpus import (
     Expectation,
     WriterInput,
 )
+from sbbf_tool.extensions.conformance.corpus_writer import make_corpus
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reader_process import ReaderAnswer, ReaderProcess
 from sbbf_tool.extensions.conformance.reports import (
@@ -121,8 +122,6 @@ def _folder_or_new(folder: str | os.PathLike[str] | None, only: tuple[str, ...])
     if folder is not None:
         yield os.fspath(folder)
         return
-    from sbbf_tool.extensions.conformance.corpus_writer import make_corpus
-
     with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
         path = str(Path(temporary) / "corpus")
         make_corpus(path, only=only)

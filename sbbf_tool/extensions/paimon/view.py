@@ -9,15 +9,16 @@ option `all`, there is also one row for every data file without an index.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.findings import Finding
+from sbbf_tool.reports.plain import schema_of, to_plain
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView, fields_of, values_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def make_view(options: Options) -> PaimonIndexes:
@@ -33,11 +34,6 @@ class PaimonIndexes(Frozen, RowView):
     all_files: bool = False
 
     def fields(self) -> list[pa.Field]:
-        import pyarrow as pa
-
-        from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
-        from sbbf_tool.reports.plain import schema_of
-
         index = pa.struct(list(schema_of(IndexFigures)))
         finding = pa.struct(list(schema_of(Finding)))
         return [
@@ -52,9 +48,6 @@ class PaimonIndexes(Frozen, RowView):
         return map(ListedFile, names)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
-        from sbbf_tool.reports.plain import to_plain
-
         report = inspect_paimon(path)
         for file in report.files:
             file_values = {

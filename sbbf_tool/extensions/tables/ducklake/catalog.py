@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -185,8 +186,6 @@ class _SQLite(Connection):
 
     @classmethod
     def open(cls, path: str, write: bool) -> Connection:
-        import sqlite3
-
         if write:
             return cls._open(path, "rw")
         try:
@@ -201,8 +200,6 @@ class _SQLite(Connection):
 
     @classmethod
     def _open(cls, path: str, mode: str) -> Connection:
-        import sqlite3
-
         database = sqlite3.connect(
             f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None
         )

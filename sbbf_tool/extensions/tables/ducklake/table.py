@@ -16,6 +16,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, time
 from itertools import chain
 
@@ -242,8 +243,6 @@ def _read_footer_lengths(replacements: Sequence[Replacement]) -> list[int]:
     Raises UnreadableError if a copy is missing, and ChangedError if it is not the one that was
     made.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(_CONCURRENT_READS) as pool:
         return list(pool.map(_read_footer_length, replacements))
 
