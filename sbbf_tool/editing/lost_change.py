@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.build import columns_of
 from sbbf_tool.file.own_tail import Addition, find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.patch import plan_append
+from sbbf_tool.parquet.patch import Patch, plan_append
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.storage.source import PlannedSource
@@ -71,28 +72,38 @@ def _change_after(file: ParquetFile, addition: Addition) -> LostChange:
 def _later_change(file: ParquetFile, addition: Addition, listed_bytes: int) -> LostChange | None:
     """Return the change that wrote the last filters of this addition, whose first ones were written
     by an earlier change; None if no footer between them ends at the listed length."""
-    footer = file.footer
-    before = addition.before
-    old_places = before.filter_places()
     places = sorted(addition.filters.items(), key=lambda item: item[1].offset)
-    for number, (_, place) in enumerate(places[1:], 1):
-        length_of_footer = listed_bytes - place.offset
-        if not len(before.raw) <= length_of_footer <= footer.end - footer.start:
-            continue
+    for number in range(1, len(places)):
         kept = dict(places[:number])
         later = dict(places[number:])
-        replaced = {key: old_places[key] for key in later if key in old_places}
-        patch = plan_append(footer, place.offset, {}, later, replaced)
+        _, first_later = places[number]
+        length_of_footer = listed_bytes - first_later.offset
+        if not len(addition.before.raw) <= length_of_footer <= file.footer.end - file.footer.start:
+            continue
+        patch = _plan_old_file(file.footer, addition.before, first_later.offset, later)
         if patch.size != listed_bytes:
             continue
-        old_hash = ""
-        # A footer that is encrypted has other bytes each time.
-        if footer.cipher is None:
-            old_file = PlannedSource(file.name, file.source, patch.keep, patch.pieces)
-            old_hash = hash_end(old_file, listed_bytes)
-        has_others = {column for _, column in kept} & {column for _, column in later}
-        return LostChange(old_hash, later, before=None if has_others else before)
+        shares_columns = not set(columns_of(kept)).isdisjoint(columns_of(later))
+        before = None if shares_columns else addition.before
+        return LostChange(_hash_old_end(file, patch), later, before=before)
     return None
+
+
+def _plan_old_file(
+    footer: Footer, before: Footer, start: int, later: Mapping[ChunkKey, FilterPlace]
+) -> Patch:
+    """Plan the file as it was before the filters from `start` on were written."""
+    old_places = before.filter_places()
+    replaced = {key: old_places[key] for key in later if key in old_places}
+    return plan_append(footer, start, {}, later, replaced)
+
+
+def _hash_old_end(file: ParquetFile, patch: Patch) -> str:
+    """Return the hash of the end of a file as it was; empty if that is unknown."""
+    if file.footer.cipher is not None:
+        return ""  # a footer that is encrypted has other bytes each time
+    old_file = PlannedSource(file.name, file.source, patch.keep, patch.pieces)
+    return hash_end(old_file, patch.size)
 
 
 def _whole_tail(file: ParquetFile) -> LostChange | None:
