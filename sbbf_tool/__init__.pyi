@@ -15,7 +15,7 @@ from sbbf_tool.rules.catalog import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs
 from sbbf_tool.rules.rule import Limits as Limits
-from sbbf_tool.running.run import Summary as Summary
+from sbbf_tool.running.outcome import Summary as Summary
 from sbbf_tool.running.run import advise as advise
 from sbbf_tool.running.run import run as run
 from sbbf_tool.verbs.add_filter import add_filters as add_filters

@@ -516,7 +516,6 @@ OF_EXTENSIONS = re.compile(
     r"(?i:paimon|ducklake|iceberg|jinja|avro|conformance)|\bDelta\b|_delta_log|DeltaTable"
 )
 MAY_NAME = {
-    "cli/add_filter.py": "the properties of Iceberg's writers",
     "cli/advise.py": "Iceberg's writers",
     "cli/values.py": "how an Avro file begins",
     "display.py": "passwords in the names of DuckLake's catalogs are redacted everywhere",
@@ -662,5 +661,5 @@ def test_five_functions_are_between_a_command_and_an_open_file(
     run(["probe", str(tmp_path / "0.parquet" if files == 1 else tmp_path), "user_id", "42"])
     assert len(stacks) == files
     assert {tuple(stack[-6:]) for stack in stacks} == {
-        ("command", "report_files", "rows", "run", "__call__", "carry")
+        ("command", "report_files", "_run", "run", "__call__", "carry")
     }

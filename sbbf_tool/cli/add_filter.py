@@ -17,7 +17,6 @@ from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
-from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix, Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.running.table import Table
     from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
@@ -97,15 +95,8 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
-    files.ensure_target()
-    if append and files.table is not None:
-        raise click.UsageError(
-            "--append does not apply to a table: its commit replaces files by copies"
-        )
-    if also_new_files and files.table is None:
-        raise click.UsageError("--also-new-files is for a table")
     if use_advice:
-        advice = _advise(files, fpp, engines)
+        advice = _advise(files, fpp, engines, append=append)
         if advice is None:
             render.warn(
                 "no column deserves a filter that it does not have; sbbf advise reports the reasons"
@@ -116,37 +107,19 @@ def command(  # noqa: PLR0913  click passes an argument for each option
             rebuild = "all"
         files.strict = False
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
-    properties: Mapping[str, str | None] = {}
-    if files.table is not None and also_new_files:
-        properties = _properties_of(files.table, spec)
-    work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
-    return files.report(
-        work,
-        _AddView(spec),
-        columns,
-        spec=spec,
-        rebuild=rebuild,
-        properties=properties,
-        may_lack_columns=use_advice,
-    )
+    verb = AddFilter(spec, rebuild, engines, also_new_files, are_advised=use_advice)
+    return files.change(verb, _AddView(spec), append=append)
 
 
-def _properties_of(table: Table, spec: FilterSpec) -> Mapping[str, str | None]:
-    """Return the properties of a table by which its writers add the filters to new files."""
-    from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
-
-    # The limit in bytes of a table is for all its columns.
-    specs = [replace(spec, max_bytes=None)]
-    settings = ICEBERG_PROPERTIES.build(specs, table.name_for_property)
-    return record_properties(table.properties, settings)
-
-
-def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
+def _advise(
+    files: ChangedFiles, fpp: float, engines: tuple[str, ...], *, append: bool
+) -> Fix | None:
     """Return the change that adds filters to the columns that deserve one; None if none does."""
     from sbbf_tool.verbs.advise import Advise
 
+    files.request(edit=files.edit(append=append)).ensure_target()
     with show_progress("counting distinct values"):
-        report = files.combine(files.work(Advise(fpp=fpp, engine_names=engines)))
+        report = files.plan(Advise(fpp=fpp, engine_names=engines)).combine()
     fix: Fix | None = report.fix
     if fix is not None:
         for column in report.columns:

@@ -92,7 +92,8 @@ def command(
         raise click.UsageError(message)
     verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
     with show_progress("counting distinct values"):
-        report: AdviceReport = files.combine(files.work(verb))
+        plan = files.plan(verb)
+        report: AdviceReport = plan.combine()
     if not report.files and files.where is not None:
         raise UnreadableError(NO_PARTITION)
     document = render.document("advise", report)
@@ -102,7 +103,7 @@ def command(
         if files.where is not None:
             command = (*command, "--where", files.where)
         document["fix"]["command"] = command
-    refusal = None if files.table is None else files.table.why_unchangeable
+    refusal = None if plan.table is None else plan.table.why_unchangeable
     outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
     for reason in report.unreadable:
         complain(f"sbbf: {reason}")

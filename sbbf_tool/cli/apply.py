@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
-from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +13,17 @@ import click
 from sbbf_tool.cli.add_filter import say_without_values
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, page_limit_option, state_option
+from sbbf_tool.cli.files import page_limit_option, state_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import CONDITIONAL_PUT, engines_option
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
-from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
-from sbbf_tool.errors import RefusedError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
-from sbbf_tool.running.table import Change
-from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.declared_files import DeclaredFiles
-    from sbbf_tool.running.table import Commits
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
 _KINDS = {
@@ -78,34 +68,13 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     that a second run finds nothing to do. Filters that are not declared are counted and stay. Exit
     code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
-    from sbbf_tool.file.partitions import Predicate
-    from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import Apply
 
     declarations = declare_filters(used_config(click.get_current_context()))
-    where = None if files.where is None else Predicate(files.where)
-    is_given = bool(files.arguments) or files.is_listed
-    names = files.names if is_given else ()
-    parts = select_declared_files(declarations, names, where, as_files=files.as_files)
-    state = files.state
+    files.needs_paths = False
     files.dry_run |= not files.in_place
-    work = {
-        part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit())
-        for part in parts
-    }
-    paths = [] if is_given or where is not None else list(paths_of_files(parts))
-    run = _DeclaredRun(files, work, paths)
-    run.state = state
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
-    view.commits = run.commits
-    if run.commits is None:
-        view.undo = files.undo(view.not_undone, is_partial=True)
-    columns: list[str] = []
-    for part in parts:
-        for declaration in part.declarations:
-            columns += declaration.columns
-    return report_files(run, work[parts[0]], view, tuple(columns))
+    return files.change(Apply(declarations, remove_undeclared, engines), view)
 
 
 class _ApplyView(View["ApplyReport"]):
@@ -232,63 +201,3 @@ def _describe(column: DeclaredColumn, *, removes: bool) -> str:
         return ""
     text = f"{column.column} {', '.join(counts)}"
     return f"{text} ({column.fact})" if column.fact else text
-
-
-class _DeclaredRun(Files):
-    """Files and tables with their work; the interface is that of the files of any command."""
-
-    def __init__(
-        self,
-        files: ChangedFiles,
-        work: Mapping[DeclaredFiles, Work[Any]],
-        paths: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        """Take the work on each part, and the declared paths, which should each match a file, with
-        the folders that they start from."""
-        super().__init__(keys=files.keys, jobs=files.jobs, spark=files.spark, outputs=files.outputs)
-        self.state = files.state
-        self._unmatched = list(paths)
-        """Declared paths that no file has matched so far, with their folders."""
-        self._work = {files.of_selection(part.selection): own for part, own in work.items()}
-        self.commits: Commits | None = None
-        """The commits of all tables, if the command changes tables."""
-        for part in self._work:
-            table = part.selection.table
-            if table is None:
-                continue
-            try:
-                if not files.dry_run:
-                    table.ensure_changeable(conditional_put=CONDITIONAL_PUT in files.allow)
-                change = files.begin_change(
-                    table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True
-                )
-            except RefusedError as error:
-                if len(work) > 1:
-                    hint = "no other declared file was changed"
-                    error.hint = f"{error.hint}; {hint}" if error.hint else hint
-                raise
-            if not files.dry_run:
-                change.show_cost(part.selection, None, None)
-            part.table_change = change
-        changes = [part.table_change for part in self._work if part.table_change is not None]
-        if changes and not files.dry_run:
-            self.commits = changes[0].outcome(changes[1:])
-
-    @property
-    def file(self) -> None:
-        """No file: the output is about all declared files together."""
-
-    @property
-    def roots(self) -> list[str]:
-        return list(chain.from_iterable(part.roots for part in self._work))
-
-    def rows(self, work: Work[Any]) -> Generator[Row[Any], None, None]:
-        """Yield the row of each file, from its own work."""
-        for part, own in self._work.items():
-            for row in part.rows(own):
-                for path, folder in [*self._unmatched]:
-                    if matches_any((path,), folder, row.path):
-                        self._unmatched.remove((path, folder))
-                yield row
-        for path, _ in self._unmatched:
-            complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")

@@ -3,9 +3,8 @@ a report on the files is saved."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,14 @@ from sbbf_tool.cli.options import (
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, OK, OTHER_NAME, REFUSED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.change import ChangeReport
-    from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.running.selection import Selection
-    from sbbf_tool.running.table import Change, Table, TableChange
-    from sbbf_tool.running.work import Work
+    from sbbf_tool.verbs.verb import Verb
 
 
 _OPTIONS = (
@@ -73,76 +67,20 @@ class ChangedFiles(Files):
     files_per_commit: int | None = None
     allow: frozenset[str] = frozenset()
     """The risks that the command line accepts."""
-    takes_index = False
 
     def edit(self, *, append: bool = False) -> Edit:
         """Return how each file is changed."""
         from sbbf_tool.editing.edit import Edit
-        from sbbf_tool.file.page_limit import PageLimit
-        from sbbf_tool.running.discover import folders_of
 
-        roots: Sequence[str] = ()
-        if self.output is not None:
-            # Files of a list keep the names that they have below the working folder.
-            roots = folders_of((".",) if self.is_listed else self.arguments)
         return Edit(
             self.output,
             self.in_place,
             append,
             self.dry_run,
             allow_table_files=TABLE_FILES in self.allow,
-            keys=self.keys,
-            limit=PageLimit(self.max_page_bytes, self.jobs),
             force=WEAK_FILTERS in self.allow,
             files_per_commit=self.files_per_commit,
-            roots=roots,
             conditional_put=CONDITIONAL_PUT in self.allow,
-        )
-
-    def ensure_target(self) -> None:
-        """Raise a usage error, before any file is read, unless one option states the target."""
-        from sbbf_tool.editing.targets import ensure_one_way
-
-        if self.state_path is not None and self.output is not None:
-            raise click.UsageError(
-                "--state is for files that are changed in place: leave out --output"
-            )
-        if self.table is not None:
-            if self.output is not None or not (self.in_place or self.dry_run):
-                raise UsageError("a table changes in one commit", hint="change it in place")
-            return
-        paths = () if self.is_listed else self.arguments
-        ensure_one_way(self.output, self.in_place, self.dry_run, paths)
-        if self.output is None or self.output.endswith("/"):
-            if self.output is not None and self.spark is not None:
-                raise click.UsageError(
-                    "--output is for this machine: with --on spark, change files with --in-place"
-                )
-        elif os.path.isdir(self.output):
-            raise click.UsageError(f"{self.output} is a folder: write {self.output}/")
-        elif self.file is None:
-            raise click.UsageError(
-                f"--output names one file: give a folder for many, {self.output}/, or change "
-                "them with --in-place"
-            )
-
-    def begin_change(
-        self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool
-    ) -> TableChange:
-        """Begin the change of a table. Raises UsageError if a risk is accepted that only files
-        inside a table have."""
-        if TABLE_FILES in self.allow:
-            hint = (
-                f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the "
-                "files of all versions without a commit"
-            )
-            raise UsageError("a table changes in one commit", file=table.name, hint=hint)
-        return table.begin(
-            change,
-            selection.where,
-            self.edit(),
-            may_lack_columns=may_lack_columns,
-            on_cluster=self.spark is not None,
         )
 
     def undo(self, reason: str, *, is_partial: bool = False) -> Undo | None:
@@ -165,41 +103,21 @@ class ChangedFiles(Files):
         keys = None if self.keys is None else self.keys.path
         return Undo(paths, options, reason, keys)
 
-    def report(
-        self,
-        work: Work[Any],
-        view: View[Any],
-        columns: tuple[str, ...] = (),
-        *,
-        spec: FilterSpec | None = None,
-        rebuild: Rebuild | None = None,
-        properties: Mapping[str, str | None] | None = None,
-        may_lack_columns: bool = False,
-    ) -> int:
-        """Change the files and report each; return the exit code. Raises the errors of
-        `ensure_target`.
+    def change(self, verb: Verb[Any], view: View[Any], *, append: bool = False) -> int:
+        """Change the files and report each; return the exit code."""
+        plan = self.plan(verb, edit=self.edit(append=append))
+        tables = [part for part in plan.parts if part.change is not None]
+        if not tables:
+            view.undo = self.undo(view.not_undone, is_partial=plan.is_declared)
+            return report_files(self.outputs, plan, view)
+        from sbbf_tool.cli.commits import Commits, show_cost
 
-        For a table, its commit records the columns (all if there are none) and sets `properties`;
-        `spec` and `rebuild` are those of new filters. `may_lack_columns` is whether no file need
-        have these columns.
-        """
-        self.ensure_target()
-        if self.table is None:
-            view.undo = self.undo(view.not_undone)
-        else:
-            from sbbf_tool.running.table import Change
-
-            change = Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties or {})
-            self.table_change = self.begin_change(
-                self.table, change, self.selection, may_lack_columns=may_lack_columns
-            )
-            self.table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
-            self.table_change.ensure_columns(self.selection)
-            if not self.dry_run:
-                view.commits = self.table_change.outcome(has_undo=view.schema == "add-filter")
-            self.table_change.show_cost(self.selection, spec, rebuild)
-        needed_columns = () if may_lack_columns else columns
-        return report_files(self, work, view, needed_columns)
+        if not plan.is_dry_run:
+            view.commits = Commits(plan.changes, has_undo=view.schema == "add-filter")
+        if not (plan.is_dry_run and plan.is_declared):
+            for part in tables:
+                show_cost(part)
+        return report_files(self.outputs, plan, view)
 
 
 def over_changed_files(

@@ -25,7 +25,6 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import Baseline, policy_options, read_baseline
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
-from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix
     from sbbf_tool.reports.findings import CheckReport, Finding
+    from sbbf_tool.running.plan import Plan
 
 
 @click.command(cls=Command)
@@ -53,31 +53,26 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or
     setting does not exist; 3: something could not be read.
     """
-    from sbbf_tool.running.declared_files import leave_out_old_files
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
-    declared_by = files.table if "declared" in options["select"] else None
+    wants_table = "declared" in options["select"]
     options["select"] = tuple(
         "policy" if name == "declared" else name for name in options["select"]
     )
-    chosen = policy.from_options(context, options, declared_by)
-    # With a state, footers are not read for this alone: whether a file has the columns is known
-    # when all rows are.
-    if files.table is None and files.state is None:
-        with show_progress("reading the first footers"):
-            ensure_columns(files.selection.file_names(), chosen, files.keys)
-    if files.table is None and not (files.as_files or files.file):
-        filters = policy.declare_filters(used_config(context))
-        selection = leave_out_old_files(files.selection, filters)
-        if selection is not files.selection:
-            files = files.of_selection(selection)
+    selection = files.request().select()
+    chosen = policy.from_options(context, options, selection.table if wants_table else None)
     # The sums of many files need no more than the findings.
     has_sums = files.outputs.formats <= {TABLE, "markdown"} and not terminal().shows_all
-    is_brief = has_sums and files.file is None and files.state is None
+    is_brief = has_sums and selection.file is None and files.state_path is None
+    plan = files.plan(Check(chosen, is_brief), selection)
+    # With a state, footers are not read for this alone: whether a file has the columns is known
+    # when all rows are.
+    if plan.table is None and plan.state is None:
+        with show_progress("reading the first footers"):
+            ensure_columns(plan.selection.file_names(), chosen, files.keys)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    view = _CheckView(files, reference)
-    code = report_files(files, files.work(Check(chosen, is_brief)), view, chosen.columns)
+    code = report_files(files.outputs, plan, _CheckView(plan, reference))
     if baseline is not None:
         render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
@@ -179,10 +174,10 @@ class _FixCommand(NamedTuple):
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, files: Files, baseline: Baseline) -> None:
+    def __init__(self, plan: Plan, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._refusal = None if files.table is None else files.table.why_unchangeable
+        self._refusal = None if plan.table is None else plan.table.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}

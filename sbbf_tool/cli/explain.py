@@ -20,6 +20,7 @@ from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
+    from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
 
 
@@ -99,8 +100,8 @@ def command(
         if len(values) > 1:
             raise click.UsageError("engines are run for one value")
         return instead(files, column, values[0])
-    work = files.work(Explain(column, values, engines))
-    return report_files(files, work, _ExplainView(files), (column,))
+    plan = files.plan(Explain(column, values, engines))
+    return report_files(files.outputs, plan, _ExplainView(plan))
 
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
@@ -117,8 +118,8 @@ def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
 class _ExplainView(AnswerView["ExplainReport"]):
     schema = "explain"
 
-    def __init__(self, files: Files) -> None:
-        super().__init__(files)
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
         self._sums: dict[str, Counter[str]] = {}
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:

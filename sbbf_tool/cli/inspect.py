@@ -123,7 +123,7 @@ def command(
 
     verb = Inspect(columns, terminal().shows_all, not quick, engine_names=engines)
     view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
-    return report_files(files, files.work(verb), view, columns)
+    return report_files(files.outputs, files.plan(verb), view)
 
 
 class _InspectView(View["InspectReport"]):

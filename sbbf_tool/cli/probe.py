@@ -32,6 +32,7 @@ from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHE
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import InconclusiveRowGroups
+    from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.probe import Probe
 
 
@@ -115,19 +116,6 @@ def command(  # noqa: PLR0913  click passes an argument for each option
         files, column, named_values, values_file, ask_null=ask_null
     )
     queried_column = None if column == "*" else column
-    files.all_versions = all_versions
-    if all_versions and files.table is None:
-        raise click.UsageError(
-            "--all-versions is for a table: give its root as the only PATH, without --as-files"
-        )
-    if quick:
-        # What an index cannot answer without a listing of the files.
-        exceeds_index = files.where is not None or queried_column is None or files.strict
-        if files.index is None or exceeds_index:
-            raise click.UsageError(
-                "--quick is for an index and its column, without --where and --strict"
-            )
-        files.index.lists = False
     verb = Probe(
         queried_column,
         values,
@@ -138,9 +126,9 @@ def command(  # noqa: PLR0913  click passes an argument for each option
         rows=rows,
         also=other_conditions,
     )
-    view = _ProbeView(files, verb, values_file)
-    work = files.work(verb)
-    code = report_files(files, work, view, work.needs.columns)
+    plan = files.plan(verb, all_versions=all_versions, quick=quick)
+    view = _ProbeView(plan, verb, values_file)
+    code = report_files(files.outputs, plan, view)
     if terminal().verbose:
         view.say_costs()
     return code
@@ -153,8 +141,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     sums = ("unprintable",)
 
-    def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
-        super().__init__(files, values_file)
+    def __init__(self, plan: Plan, verb: Probe, values_file: str | None) -> None:
+        super().__init__(plan, values_file)
         self._column = verb.column
         self._values = len(cast("Sequence[object]", verb.values))
         self._confirms = verb.confirm
@@ -219,8 +207,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
             num_files = format_count(without_filter, "file")
             page.say(f"any of the values: {num_files} {has} no filter for {column}")
         parts = [*self._describe_queried(), *self._describe_outcomes()]
-        if self.files.index is not None:
-            excluded = format_count(self.files.index.excluded, "other file")
+        if self.plan.index is not None:
+            excluded = format_count(self.plan.index.excluded, "other file")
             parts.append(f"the index excludes {excluded}")
         values = format_count(self._values, "value")
         num_files = format_count(self.counts["files"], "file")
@@ -284,8 +272,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no
         version lists."""
-        table = self.files.table
-        if table is None or not self.files.all_versions:
+        table = self.plan.table
+        if table is None or not self.plan.selection.all_versions:
             return
         gone = self.outcomes[VANISHED]
         if gone:
@@ -305,7 +293,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     @cached_property
     def _unlisted(self) -> int:
-        return self.files.selection.count_unlisted()
+        return self.plan.selection.count_unlisted()
 
     def totals(self) -> dict[str, Any]:
         totals = {
@@ -317,9 +305,9 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
         }
-        if self.files.index is not None:
-            totals["files_excluded"] = self.files.index.excluded
-        if self.files.all_versions:
+        if self.plan.index is not None:
+            totals["files_excluded"] = self.plan.index.excluded
+        if self.plan.selection.all_versions:
             totals["files_gone"] = self.outcomes[VANISHED]
             totals["files_unlisted"] = self._unlisted
         return totals

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.reports.rows import Row
+    from sbbf_tool.running.plan import Plan
 
 MAYBE = 0
 ABSENT = 1
@@ -189,9 +190,9 @@ class AnswerView(View[Report]):
 
     lists_answers = True
 
-    def __init__(self, files: Files, values_file: str | None = None) -> None:
+    def __init__(self, plan: Plan, values_file: str | None = None) -> None:
         super().__init__()
-        self.files = files
+        self.plan = plan
         # An empty counter would keep truth values as they are.
         self.counts: Counter[str] = Counter(files=0)
         self._values_file = values_file
@@ -236,9 +237,9 @@ class AnswerView(View[Report]):
 
     def _has_no_files(self) -> bool:
         """Return whether there is nothing to query: an empty table."""
-        if self.files.table is None or self.files.where is not None:
+        if self.plan.table is None or self.plan.where is not None:
             return False
-        return not self.files.selection.live_files()
+        return not self.plan.selection.live_files()
 
     def _say_unfit(self, values: Mapping[str, UnfitValue]) -> None:
         for value in values.values():

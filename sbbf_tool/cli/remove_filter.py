@@ -15,8 +15,6 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sbbf_tool.verbs.remove_filter import RemoveReport
 
 
@@ -47,21 +45,10 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
     an error: then the file stays as it is.
     """
     from sbbf_tool.verbs.remove_filter import RemoveFilter
-    from sbbf_tool.writers.properties import take_back
 
     if ours and (columns or compact):
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")
-    table = files.table
-    if ours and table is not None:
-        raise click.UsageError(
-            "--ours is for files; a table is restored by its own means, such as RESTORE or a "
-            "rollback"
-        )
-    properties: Mapping[str, str | None] = {}
-    if table is not None and table.takes_properties:
-        properties = take_back(table.properties, [*map(table.name_for_property, columns)])
-    work = files.work(RemoveFilter(columns, compact, ours), files.edit())
-    return files.report(work, _RemoveView(compact, ours), columns, properties=properties)
+    return files.change(RemoveFilter(columns, compact, ours), _RemoveView(compact, ours))
 
 
 class _RemoveView(View["RemoveReport"]):

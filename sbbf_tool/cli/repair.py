@@ -60,8 +60,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
         return instead(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
-    work = files.work(Repair(columns, rebuild is not None, quick), files.edit())
-    return files.report(work, _RepairView(), columns)
+    return files.change(Repair(columns, rebuild is not None, quick), _RepairView())
 
 
 class _RepairView(View["RepairReport"]):

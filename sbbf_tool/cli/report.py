@@ -1,5 +1,4 @@
-"""The loop of every command over the rows of its files: print errors and reports, add up sums,
-choose the exit code."""
+"""What every command prints of the rows of its run: errors and reports, and the sums at the end."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
-from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, View
+from sbbf_tool.cli.files import NO_PARTITION
+from sbbf_tool.cli.formats import Item, Output, Outputs, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
@@ -20,7 +19,6 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import (
     FAILED,
-    HAS_EVERY_FILTER,
     LEFT_OUT,
     LINK,
     NOT_APPLICABLE,
@@ -31,14 +29,12 @@ from sbbf_tool.reports.rows import (
     VANISHED,
     Row,
 )
-from sbbf_tool.running.named_columns import NamedColumns, lacks_columns, reason_of
+from sbbf_tool.running.outcome import NOTHING_TO_DO, has_nothing_to_do
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.work import Work
-
+    from sbbf_tool.running.plan import Plan, Rows
 
 _MOST_IN_MEMORY = 1000
-_NOTHING_TO_DO = "nothing to do"
 _UNCOMMITTED = "vanished"
 _IN_SUMMARY = {
     OK: "done",
@@ -50,117 +46,82 @@ _IN_SUMMARY = {
 }
 
 
-def report_files(
-    files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()
-) -> int:
-    """Work on all files and report each with `view`; return the exit code of the command.
+def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
+    """Carry out a plan and report each row with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each
     of several files gets a line, a JSON document or rows, followed by a summary. It is a usage
-    error if none of several files has one of the `columns` that the command names; other
-    differences between the files are printed. A command that only reads stops when its output is
-    closed.
+    error if none of several files has one of the columns that the command names; other differences
+    between the files are printed. A command that only reads stops when its output is closed.
     """
-    view.row = view.row or work.row
-    view.is_single = files.file is not None
-    view.has_rows_of_files = work.changes
+    changes = plan.verb.changes
+    view.row = view.row or plan.parts[0].work.row
+    view.is_single = plan.file is not None
+    view.has_rows_of_files = changes
     error: BaseException | None = None
     code = 0
-    with files.outputs.open(view) as outputs:
-        loop = _Loop(files, work, view, outputs, columns)
+    rows = plan.rows(holds_back=True)
+    with outputs.open(view) as opened:
+        printer = _Printer(plan, rows, view, opened)
         try:
-            with closing(files.rows(work)) as rows:
+            with rows:
                 for row in rows:
-                    loop.add(row)
-            loop.ensure_usable()
+                    with interrupts_later() if changes else nullcontext():
+                        printer.add(row)
+                    if not changes:
+                        stop_if_unread(at_end=False)
         except (KeyboardInterrupt, SystemExit) as interrupt:
-            if not work.changes or view.is_single:
+            if not changes or view.is_single:
                 raise
             error = interrupt
             interrupt_code = INTERRUPTED
             if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int):
                 interrupt_code = interrupt.code
-            if not loop.end_early(interrupt_code):
+            if view.commits is None:
+                for row in rows.left_over(printer.last_path):
+                    printer.add(row)
+            if not printer.end_early(interrupt_code, has_report=outputs.report is not None):
                 raise
         except SbbfError:
-            loop.note_commits()
+            printer.note_commits()
             raise
         else:
-            error = loop.error
-            code = loop.end()
+            error = printer.error
+            code = printer.end()
     if error is not None:
         # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
     return code
 
 
-class _Loop:
-    """The rows so far: the number of files by status, the messages already printed, and the exit
-    codes."""
+class _Printer:
+    """What is printed of the rows of a run: each report, messages once for all files that have
+    them, and at the end the sums."""
 
     def __init__(
-        self,
-        files: Files,
-        work: Work[Any],
-        view: View[Any],
-        outputs: Sequence[Output],
-        columns: tuple[str, ...],
+        self, plan: Plan, rows: Rows[Any], view: View[Any], outputs: Sequence[Output]
     ) -> None:
-        self._files = files
-        self._work = work
+        self._plan = plan
+        self._rows = rows
+        self._outcome = rows.outcome
         self._view = view
         self._outputs = outputs
-        self._is_single = files.file is not None
-        self._roots = () if self._is_single else tuple(map(redact, files.roots))
-        self._columns = NamedColumns(columns)
-        self._has_columns = bool(columns)
+        self._is_single = plan.file is not None
+        self._roots = () if self._is_single else tuple(map(redact, plan.roots))
         self._codes = set[int]()
-        self._counts = Counter[str]()
         self._messages = Counter[tuple[str, str]]()
-        self._unchanged = 0
-        """Number of files whose outcome the state has."""
-        self._last_path: str | None = None
-        self._held: list[Row[Any]] | None = []
-        """The rows so far while each of them has a usage error."""
+        self.last_path: str | None = None
+        """The path of the last row that was printed."""
         self.error: BaseException | None = None
         """The error of the only file."""
 
-    def add(self, row: Row[Any]) -> None:
-        """Take a row, unless all rows so far have a usage error: if each file has one,
-        `ensure_usable` raises the first."""
-        rows = [row]
-        if self._held is not None:
-            self._held.append(row)
-            is_unusable = row.exit_code == UsageError.exit_code or lacks_columns(row)
-            if is_unusable and len(self._held) <= _MOST_IN_MEMORY:
-                return
-            rows = self._held
-            self._held = None
-        for each in rows:
-            with interrupts_later() if self._work.changes else nullcontext():
-                self._take(each)
-            if not self._work.changes:
-                stop_if_unread(at_end=False)
-
-    def ensure_usable(self) -> None:
-        if not self._held:
-            return
-        index = self._files.index
-        if index is None or not index.excluded:
-            first = self._held[0]
-            raise first.error or UsageError(reason_of(first), file=first.path)
-        for row in self._held:
-            self._take(row)
-
-    def _take(self, raw_row: Row[Any]) -> None:
+    def add(self, raw_row: Row[Any]) -> None:
+        """Print a row, and add it to the outputs."""
         view = self._view
         row = _prepare(raw_row, view)
         shown = _shorten(row, self._roots) if self._roots else row
-        self._counts[self._outcome_of(raw_row)] += 1
-        self._unchanged += row.is_unchanged
-        self._columns.add(row)
         self.error = raw_row.error if self._is_single else None
-        edit = self._work.given.edit
+        edit = self._plan.parts[0].work.given.edit
         if isinstance(self.error, NothingToDoError) and edit is not None and edit.output is None:
             render.note(f"sbbf: {self.error}")
             self.error = None
@@ -175,31 +136,21 @@ class _Loop:
         item = Item(view.schema, row.report, row, shown=shown.report)
         for output in self._outputs:
             output.add(item)
-        self._last_path = raw_row.path
-
-    def _outcome_of(self, row: Row[Any]) -> str:
-        if row.reason in (LINK, *LEFT_OUT):
-            return str(row.reason)
-        if row.status != SKIPPED:
-            return row.status
-        if (row.reason or "").startswith(NOT_APPLICABLE):
-            return NOT_APPLICABLE
-        is_done = self._files.table_change is None or _has_nothing_to_do(row)
-        return _NOTHING_TO_DO if is_done else SKIPPED
+        self.last_path = raw_row.path
 
     def _report(self, row: Row[Any]) -> int:
-        """Count a row, print its warnings and its error, and return its exit code."""
+        """Print the warnings and the error of a row, and return its exit code."""
         report = row.report
         view = self._view
         reason = row.reason or ""
         if view.undo is not None:
             view.undo.add(row)
         # Other commands show the warnings of a report in their output.
-        if self._work.changes:
+        if self._plan.verb.changes:
             path = None if self._is_single else row.path
             for warning in getattr(report, "warnings", ()):
                 self._say(path, warning, "warning")
-        is_skipped = row.status == SKIPPED and report is None and not _has_nothing_to_do(row)
+        is_skipped = row.status == SKIPPED and report is None and not has_nothing_to_do(row)
         if is_skipped and view.commits is not None:
             self._say(row.path, f"skipped: {reason}", "note")
         if reason in NOT_QUERIED or (reason == LINK and view.lists_answers):
@@ -230,62 +181,69 @@ class _Loop:
         """End the outputs of a complete run; return the exit code of the command."""
         view = self._view
         codes = self._codes
-        counts = self._counts
-        index = self._files.index  # apply has no selection of its own
-        for reason in self._columns.unknown(0 if index is None else index.excluded):
+        outcome = self._outcome
+        for path, _ in outcome.unmatched:
+            complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")
+        for reason in self._rows.unknown_columns:
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
-        for line in self._columns.describe():
+        for line in outcome.columns.describe():
             render.note(f"sbbf: {line}")
         if not self._is_single:
             for (kind, message), files in self._messages.items():
                 if files > 1:
                     complain(f"sbbf: {format_count(files - 1, 'more file')}: {message}", kind=kind)
-            if not counts and self._files.where is not None:
+            if not outcome.counts and self._plan.where is not None:
                 complain(f"sbbf: {NO_PARTITION}")
                 codes.add(UnreadableError.exit_code)
         if view.commits is not None:
             view.commits.withdraw(view.total)
-            counts.update({OK: -view.commits.vanished, _UNCOMMITTED: view.commits.vanished})
             codes.add(view.commits.exit_code)
-        if self._files.state is not None:
-            for warning in self._files.state.warnings:
+        if self._plan.state is not None:
+            for warning in self._plan.state.warnings:
                 render.warn(warning)
-        view.outcomes = counts
+        view.outcomes = self._counts()
         code = view.answer(codes) if self.error is None else 0
         summary = None if self._is_single else self._summarize(code, has_sums=True)
         for output in self._outputs:
             output.end(summary, str(self))
         return code
 
+    def _counts(self) -> Counter[str]:
+        """Return the number of files by outcome; those that vanished before a commit are not
+        done."""
+        counts = Counter(self._outcome.counts)
+        if self._view.commits is not None:
+            vanished = self._view.commits.vanished
+            counts.update({OK: -vanished, _UNCOMMITTED: vanished})
+        return counts
+
     def _summarize(self, code: int, *, has_sums: bool) -> dict[str, Any]:
         """Return the document that sums up the files."""
         view = self._view
-        counts = {name: self._counts[status] for status, name in _IN_SUMMARY.items()}
-        counts["refused"] += self._counts[_UNCOMMITTED]
-        counts["skipped"] += self._counts[_NOTHING_TO_DO]
-        counts["skipped"] += sum(self._counts[reason] for reason in LEFT_OUT)
-        summary: dict[str, Any] = {"command": view.schema, "files": self._counts.total(), **counts}
-        if has_sums and self._files.state is not None:
-            summary["unchanged"] = self._unchanged
+        outcomes = self._counts() if has_sums else self._outcome.counts
+        counts = {name: outcomes[status] for status, name in _IN_SUMMARY.items()}
+        counts["refused"] += outcomes[_UNCOMMITTED]
+        counts["skipped"] += outcomes[NOTHING_TO_DO]
+        counts["skipped"] += sum(outcomes[reason] for reason in LEFT_OUT)
+        summary: dict[str, Any] = {"command": view.schema, "files": outcomes.total(), **counts}
+        if has_sums and self._plan.state is not None:
+            summary["unchanged"] = self._outcome.unchanged
         summary["exit_code"] = code
-        if has_sums and self._has_columns:
-            summary["columns"] = self._columns.documents()
+        if has_sums and self._plan.columns:
+            summary["columns"] = self._outcome.columns.documents()
         totals = view.totals()
         if has_sums and view.commits is not None:
             totals = {**totals, **view.commits.document()}
         summary["totals"] = totals
         return render.document("summary", summary)
 
-    def end_early(self, code: int) -> bool:
+    def end_early(self, code: int, *, has_report: bool) -> bool:
         """Report how far a run came that changes files; end its report file, which is what undoes
         its changes, or return False."""
         view = self._view
         if view.commits is None:
-            for row in self._files.rest:
-                if row.path != self._last_path:
-                    self._take(row)
-            progress = f"so far {self}" if self._counts.total() else "no file is done yet"
+            progress = f"so far {self}" if self._outcome.counts.total() else "no file is done yet"
             message = (
                 f"{progress}; files in work may be changed too, changed files stay, and the same "
                 "command continues"
@@ -302,7 +260,7 @@ class _Loop:
                 )
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()
-        if self._files.outputs.report is None or view.commits is not None:
+        if not has_report or view.commits is not None:
             return False
         complain(
             "sbbf: the report has the files so far; name another for the next run, which would "
@@ -320,9 +278,9 @@ class _Loop:
 
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
-        counts = self._counts
-        words = {OK: self._view.done, _NOTHING_TO_DO: self._view.skipped}
-        statuses = (OK, _NOTHING_TO_DO, NOT_APPLICABLE, SKIPPED, _UNCOMMITTED, REFUSED, FAILED)
+        counts = self._counts()
+        words = {OK: self._view.done, NOTHING_TO_DO: self._view.skipped}
+        statuses = (OK, NOTHING_TO_DO, NOT_APPLICABLE, SKIPPED, _UNCOMMITTED, REFUSED, FAILED)
         shares = [
             f"{counts[status]:,} {words.get(status, status)}"
             for status in statuses
@@ -333,17 +291,9 @@ class _Loop:
         shares += [
             f"{counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if counts[reason]
         ]
-        if self._unchanged and self._files.state is not None:
-            shares.append(f"{self._unchanged:,} of them unchanged and not opened")
+        if self._outcome.unchanged and self._plan.state is not None:
+            shares.append(f"{self._outcome.unchanged:,} of them unchanged and not opened")
         return f"{format_count(counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
-
-
-def _has_nothing_to_do(row: Row[Any]) -> bool:
-    """Return whether that is why the file is skipped: files of a table are skipped for more
-    reasons."""
-    if row.reason == HAS_EVERY_FILTER or row.report is not None:
-        return True
-    return isinstance(row.error, NothingToDoError)
 
 
 def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:

@@ -76,8 +76,7 @@ def command(
     """
     from sbbf_tool.verbs.resize import Resize
 
-    work = files.work(Resize(columns, fpp, num_bytes), files.edit())
-    return files.report(work, _ResizeView(), columns)
+    return files.change(Resize(columns, fpp, num_bytes), _ResizeView())
 
 
 class _ResizeView(View["ResizeReport"]):

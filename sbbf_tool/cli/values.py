@@ -8,11 +8,15 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO
+from functools import cache, partial
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli.output import complain
+
+if TYPE_CHECKING:
+    from sbbf_tool.running.selection import ListedNames
 
 MAX_VALUES = 1_000_000
 """Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be
@@ -247,6 +251,24 @@ def read_queries(texts: Iterable[str]) -> list[str]:
         lines = [line.strip() for line in content.splitlines()]
         queries += [line for line in lines if line and not line.startswith("--")]
     return queries
+
+
+def read_names(name: str) -> ListedNames:
+    """Return the names in a file, or on standard input for `-`; see `names_of`.
+
+    Those from a pipe are kept, because it can be read only once and some commands list the files
+    twice.
+    """
+    from sbbf_tool.running.selection import ListedNames
+
+    if name != "-" and os.path.isfile(name):
+        return ListedNames(partial(names_of, name))
+
+    @cache
+    def piped_names() -> tuple[str, ...]:
+        return tuple(names_of(name))
+
+    return ListedNames(lambda: iter(piped_names()))
 
 
 def names_of(name: str) -> Iterator[str]:

@@ -67,7 +67,7 @@ def command(files: Files, columns: tuple[str, ...]) -> int:
     """
     from sbbf_tool.verbs.verify import Verify
 
-    return report_files(files, files.work(Verify(columns)), _VerifyView(), columns)
+    return report_files(files.outputs, files.plan(Verify(columns)), _VerifyView())
 
 
 class _VerifyView(View["VerifyReport"]):

@@ -140,6 +140,11 @@ class Policy:
             raise UsageError("the policy runs no rule")
 
     @property
+    def declared(self) -> tuple[FilterSpec, ...]:
+        """The filters that files must have."""
+        return self.limits.filters
+
+    @property
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter."""
         return self.limits.required
@@ -219,6 +224,7 @@ class PathPolicies:
         self.quick = all(policy.quick for policy in policies)
         required = chain.from_iterable(policy.required for policy in policies)
         columns = chain.from_iterable(policy.columns for policy in policies)
+        self.declared: tuple[FilterSpec, ...] = tuple(overrides.get("filters", ()))
         self.required = tuple(dict.fromkeys(required))
         self.columns = tuple(dict.fromkeys(columns))
 

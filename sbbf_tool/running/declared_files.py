@@ -75,7 +75,7 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
         return selection
     live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
     where = DeclaredPaths(selection.where, live=live)
-    return Selection(selection.names, where, selection.file)
+    return Selection(selection.names, where, selection.file, index=selection.index)
 
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:

@@ -31,6 +31,7 @@ from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import TableFiles
     from sbbf_tool.running.processes import Task, WorkerContext
     from sbbf_tool.running.progress import RunProgress
@@ -55,6 +56,7 @@ _FOOTER_MEMORY = 4 << 20
 class LocalRunner:
     """Processes and threads on this machine: `jobs` workers in total, one per core if None."""
 
+    on_cluster = False
     most_files: int | None = 10_000
 
     def __init__(self, jobs: int | None = None, progress: RunProgress | None = None) -> None:
@@ -62,8 +64,11 @@ class LocalRunner:
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
         self.progress = progress
         """Set as files are listed and done, and by the work on a file in this process."""
-        self._advance = None if progress is None else progress.advance
         self.rest: list[Any] = []
+
+    @property
+    def _advance(self) -> Progress | None:
+        return None if self.progress is None else self.progress.advance
 
     def __enter__(self) -> LocalRunner:
         return self

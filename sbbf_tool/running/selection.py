@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
@@ -95,6 +95,17 @@ def find_table(name: str) -> Table | None:
     return None
 
 
+class ListedNames:
+    """The names in a list, such as a file of a line for each: none means a table, an index, or the
+    only file of a run. They are read each time."""
+
+    def __init__(self, read: Callable[[], Iterator[str]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[str]:
+        return self._read()
+
+
 class Selection:
     """Files by name, folder, glob or URL, or the live files of a table."""
 
@@ -114,7 +125,7 @@ class Selection:
 
     def __init__(
         self,
-        names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        names: str | os.PathLike[str] | ListedNames | Iterable[str | os.PathLike[str]],
         where: PathPredicate | None = None,
         file: str | None = None,
         table: Table | None = None,
@@ -132,10 +143,14 @@ class Selection:
         them has deleted. `index` is that of the names.
         """
         self.file = file
-        items = as_iterable(names)
-        self.names: Iterable[str] = map(os.fsdecode, items)
-        if not isinstance(items, Iterator):
-            self.names = tuple(self.names)
+        self.names: Iterable[str]
+        if isinstance(names, ListedNames):
+            self.names = names
+        else:
+            items = as_iterable(names)
+            self.names = map(os.fsdecode, items)
+            if not isinstance(items, Iterator):
+                self.names = tuple(self.names)
         self.where = where
         self.table = table
         self.run = run
@@ -143,7 +158,7 @@ class Selection:
         if all_versions and (table is None or run is not None):
             raise UsageError(
                 "all versions are those of a table that is only read",
-                hint="give its root as the only path",
+                hint="give its root as the only path, or search its newest version",
             )
         self._listed: AbstractSet[str] = frozenset()
         """The paths of all files of all versions, comparable."""

@@ -21,14 +21,10 @@ from sbbf_tool.extension import load
 from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import Deletes
-    from sbbf_tool.hints import Rebuild
     from sbbf_tool.parquet.column_names import ColumnNames, Path
-    from sbbf_tool.rules.filter_spec import FilterSpec
 
 
 class CreatingFiles(Protocol):
@@ -99,6 +95,8 @@ class Table(ABC):
     """Name of the format."""
     changed_by: ClassVar[str]
     """The class of its changes, a `TableChange`, as `MODULE:NAME`."""
+    old_files_stay: ClassVar[str] = "until the table's clean-up deletes them"
+    """How long the files stay that a commit has replaced."""
     takes_properties: ClassVar[bool] = False
     """Whether a commit can set properties by which later writers add filters."""
     name: str
@@ -206,13 +204,31 @@ class Commit(NamedTuple):
 
 
 class TableChange(Protocol):
-    """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what
-    it did."""
+    """A change of a table: it wraps the rows of a run, and commits."""
 
+    @property
+    def table(self) -> Table: ...
+
+    change: Change
     commits: list[Commit]
     """The commits so far."""
     vanished: list[str]
-    """Paths of the files that other commits replaced or removed before this run could."""
+    """Paths of the files that other commits replaced or removed before this run could, and of those
+    whose copies are lost."""
+    files_without_copy: list[str]
+    """Paths of the files whose copies were deleted before the commit, as by a clean-up of the
+    table's folder."""
+    old_bytes: int
+    """Bytes of the files that the commits replaced, which stay for a while."""
+    sets_properties_alone: bool
+    """Whether properties of the table were set in a commit of their own, because no file needed a
+    copy."""
+    on_cluster: bool
+    """Whether workers may write copies after the run was interrupted."""
+
+    @property
+    def changed_properties(self) -> Mapping[str, str | None]:
+        """The properties that the change set, or removed where None."""
 
     def rows(
         self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any
@@ -223,39 +239,6 @@ class TableChange(Protocol):
     def ensure_columns(self, selection: Any) -> None:
         """Raise UsageError if the table does not have a column of the change, or has its values
         only as those of partitions."""
-
-    def show_cost(self, selection: Any, spec: FilterSpec | None, rebuild: Rebuild | None) -> None:
-        """Print what the change costs, before it starts."""
-
-    def outcome(self, others: Sequence[Any] = (), *, has_undo: bool = False) -> Commits:
-        """Return the last lines of a command that makes this change, and others; `has_undo` is
-        whether `remove-filter` undoes it."""
-
-
-class Commits(Protocol):
-    """The last lines of a command that changed tables."""
-
-    @property
-    def vanished(self) -> int: ...
-    @property
-    def exit_code(self) -> int: ...
-    @property
-    def may_leave_copies(self) -> bool: ...
-
-    def add(self, path: str, sums: Mapping[str, int]) -> None:
-        """Take what a file adds to the sums of the command."""
-
-    def withdraw(self, total: Counter[str]) -> None:
-        """Subtract from the sums what copies added that no commit contains."""
-
-    def show(self, page: Any) -> None:
-        """Print the commits and how to undo them."""
-
-    def lines(self) -> Iterator[str]:
-        """Yield a line per commit, and one about the files that vanished."""
-
-    def document(self) -> dict[str, Any]:
-        """Return commits and vanished files for the summary document."""
 
 
 def read_metadata(files: CreatingFiles, path: str, most: int | None = None) -> bytes:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import FileName, TableFiles
+    from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.verb import Verb
 
@@ -74,12 +75,8 @@ class Work(Generic[Report]):
     def on(self, selection: Selection) -> Work[Report]:
         """Return the same work on the files of a selection. Raises UsageError if its table lacks a
         column that the verb needs."""
-        if selection.index is not None:
-            if self.changes:
-                hint = "change the files themselves, and then update the index"
-                raise RefusedError("an index is only read", file=selection.index.name, hint=hint)
-            if not self.given.strict:
-                selection.look_for(self.needs)
+        if selection.index is not None and not self.given.strict:
+            selection.look_for(self.needs)
         if selection.table is None:
             return self
         selection.ensure(self.needs)
@@ -167,6 +164,12 @@ class Runner(Protocol):
 
     def __enter__(self) -> Runner: ...
     def __exit__(self, *exc_info: object) -> None: ...
+
+    on_cluster: bool
+    """Whether workers on other machines may go on after the run was interrupted."""
+
+    progress: RunProgress | None
+    """What the runner sets as it works; None if nobody looks."""
 
     most_files: int | None
     """Number of listed files above which a caller should divide a run, to limit memory; None for no

@@ -29,17 +29,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import PathPredicate, Predicate
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import from_plain, restore_bytes, to_batch
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, list_file, skip
+from sbbf_tool.running.request import RunRequest
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
@@ -121,11 +122,8 @@ def run(
     cluster, until the session ends. Links of a listing are skipped. `keys`, `max_page_bytes` and
     `strict` are as in `running.run`; `edit` may have the first two.
     """
-    if edit is not None and keys is not None:
-        edit = replace(edit, keys=keys)
-    if edit is not None and max_page_bytes is not None:
-        edit = replace(edit, limit=PageLimit.of(max_page_bytes))
-    work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
+    request = RunRequest((), keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
+    work = request.work(verb)
     if not work.changes:
         return map_work(Listing.of(complete_listing(files)), work)
     # A change is recognised by the length that its file had before the run.

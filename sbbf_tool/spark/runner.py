@@ -35,6 +35,7 @@ _SECONDS = 0.5
 class Spark:
     """Spark as a runner; a session that it starts ends with the block."""
 
+    on_cluster = True
     most_files: int | None = 100_000
 
     def __init__(
@@ -42,17 +43,23 @@ class Spark:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         progress: RunProgress | None = None,
+        *,
+        stays: bool = False,
     ) -> None:
+        """With `stays`, the session is kept after a block, for the next one, until `close`."""
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
         """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are
         lost."""
         self._session_options = master, conf
+        self._stays = stays
         self._spark: SparkSession | None = None
         self._is_ours = False
 
     def __enter__(self) -> Spark:
+        if self._spark is not None:
+            return self
         # Several Python objects can represent one session, so a comparison of objects could stop a
         # session of the caller.
         self._is_ours = _active() is None
@@ -79,9 +86,15 @@ class Spark:
         is_interrupt = isinstance(error, BaseException) and not isinstance(error, Exception)
         if is_interrupt:
             cancel_jobs(self._spark)
-        if self._is_ours:
+        if not self._stays:
+            self.close()
+
+    def close(self) -> None:
+        """End the session if the runner has started it."""
+        if self._is_ours and self._spark is not None:
             with quiet_pyspark(), suppress(Exception):  # the driver's JVM may have ended
                 self._spark.stop()
+        self._spark = None
 
     @property
     def spark(self) -> SparkSession:

@@ -32,6 +32,7 @@ from sbbf_tool.editing.choice import Choice, choose_chunks, ensure_rebuild
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.editing.open_edit import OpenEdit
+from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt, replace
@@ -46,7 +47,8 @@ from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable
+from sbbf_tool.writers.properties import build_for_new_files
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
@@ -167,8 +169,34 @@ class AddFilter(ChangingVerb[AddReport]):
         convert=as_engines,
     )
 
+    also_new_files: bool = opt(
+        "Let the writers of a table add the filters to new files", default=False
+    )
+    are_advised: bool = opt(
+        "The columns are those that advice has chosen: no file must have them", default=False
+    )
+
     def ensure_valid(self) -> None:
         ensure_rebuild(self.rebuild)
+
+    def of_files(self) -> AddFilter:
+        if self.also_new_files:
+            raise UsageError("only the writers of a table can be told to filter new files")
+        return self
+
+    def requires_columns(self) -> bool:
+        return not self.are_advised
+
+    def named_columns(self) -> tuple[str, ...]:
+        return () if self.are_advised else self.spec.columns
+
+    def table_properties(self, table: PropertiesOfTable) -> Mapping[str, str | None]:
+        if not self.also_new_files:
+            return {}
+        return build_for_new_files(table.properties, self.spec, table.name_for_property)
+
+    def new_filters(self) -> tuple[FilterSpec, Rebuild | None]:
+        return self.spec, self.rebuild
 
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.editing.build import (
@@ -47,7 +48,6 @@ from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import (
     FilterSpec,
     RequestedFilters,
-    declare_for_table,
     request_filters,
 )
 from sbbf_tool.rules.satisfaction import (
@@ -177,11 +177,18 @@ class Apply(ChangingVerb[ApplyReport]):
     def skips(self, path: FileName) -> str | None:
         return None if self._declarations_for(path) else NO_DECLARATION
 
-    def of_table(self, name: str) -> Apply:
-        of_table = declare_for_table(self.declarations, name)
-        if not of_table:
-            raise UsageError("no filters are declared for this table", file=name)
-        return Apply(of_table, self.remove_undeclared, self.engine_names)
+    def declared(self) -> Sequence[FilterSpec]:
+        return tuple(self.declarations)
+
+    def with_declared(self, specs: Sequence[FilterSpec]) -> Apply:
+        return replace(self, declarations=specs)
+
+    def requires_columns(self) -> bool:
+        return False
+
+    def named_columns(self) -> tuple[str, ...]:
+        names = chain.from_iterable(spec.columns for spec in self.declarations)
+        return tuple(dict.fromkeys(names))
 
     def request(self, path: FileName) -> tuple[object, ...]:
         return self._declarations_for(path), self.remove_undeclared, self.engine_names

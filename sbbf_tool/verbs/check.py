@@ -80,8 +80,11 @@ class Check(ReadingVerb[CheckReport]):
             filters=self.policy.required,
         )
 
+    def named_columns(self) -> tuple[str, ...]:
+        return self.policy.columns
+
     def table_specs(self) -> Iterable[FilterSpec]:
-        return self.policy.limits.filters if isinstance(self.policy, Policy) else ()
+        return self.policy.declared
 
     def request(self, path: FileName) -> tuple[object, ...]:
         return (self.policy.of(os.fspath(path)),)

@@ -50,7 +50,8 @@ from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.spool import Spool
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable
+from sbbf_tool.writers.properties import take_back
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import EditOptions
@@ -98,6 +99,20 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
             raise UsageError(
                 "to restore a file, its columns are not chosen, and nothing is compacted"
             )
+
+    def of_table(self, name: str) -> RemoveFilter:
+        if self.ours:
+            raise UsageError(
+                "only files are restored; a table is restored by its own means, such as RESTORE or "
+                "a rollback",
+                file=name,
+            )
+        return self
+
+    def table_properties(self, table: PropertiesOfTable) -> Mapping[str, str | None]:
+        if not table.takes_properties:
+            return {}
+        return take_back(table.properties, [*map(table.name_for_property, self.columns)])
 
     def needs(self) -> Needs:
         return Needs(data=True)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
@@ -115,6 +116,17 @@ class AllFiles(Frozen):
     is_table: bool = False
 
 
+class PropertiesOfTable(Protocol):
+    """What a verb knows of a table whose properties a commit may set."""
+
+    name: str
+    properties: Mapping[str, str]
+    takes_properties: ClassVar[bool]
+
+    def name_for_property(self, column: str) -> str:
+        """Return the name of a column as the names of properties contain it."""
+
+
 class Verb(Frozen, Generic[Report]):
     """What is wanted of a file: a verb that reads, or one that changes files."""
 
@@ -157,6 +169,28 @@ class Verb(Frozen, Generic[Report]):
         nothing about the table."""
         return self
 
+    def of_files(self) -> Verb[Report]:
+        """Return the verb for files that are no table. Raises UsageError if it is for tables
+        alone."""
+        return self
+
+    def declared(self) -> Sequence[FilterSpec] | None:
+        """Return the specs that choose the files of a run, and which a table gets in a part of the
+        run; None for a verb for all files."""
+        return None
+
+    def with_declared(self, specs: Sequence[FilterSpec]) -> Verb[Report]:
+        """Return the verb for the files that these of its specs declare."""
+        raise NotImplementedError
+
+    def requires_columns(self) -> bool:
+        """Return whether a table must have the columns that the verb changes."""
+        return True
+
+    def named_columns(self) -> tuple[str, ...]:
+        """Return the names of the columns of which some file of a run must have each."""
+        return self.needs().columns or self.changed_columns()
+
     def changed_columns(self) -> tuple[str, ...]:
         """Return the names of the columns that a commit of a table records, and that the table must
         have; empty for all."""
@@ -165,6 +199,15 @@ class Verb(Frozen, Generic[Report]):
     def table_specs(self) -> Iterable[FilterSpec]:
         """Return the specs by which tables are named whose old files the verb leaves out."""
         return ()
+
+    def table_properties(self, table: PropertiesOfTable) -> Mapping[str, str | None]:
+        """Return the properties that a commit of the table sets, or removes where None."""
+        return {}
+
+    def new_filters(self) -> tuple[FilterSpec, Rebuild | None] | None:
+        """Return which filters the verb builds, and which existing ones again; None if that depends
+        on more."""
+        return None
 
     def request(self, path: FileName) -> tuple[object, ...]:
         """Return all that determines the outcome for a file besides the file, as values that `repr`

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.rules.filter_spec import FilterSpec, Judge
 from sbbf_tool.writers.writer import (
@@ -229,6 +230,16 @@ def record_properties(
     if ours:
         change[_RECORD] = _build_record(ours)
     return change
+
+
+def build_for_new_files(
+    before: Mapping[str, str], spec: FilterSpec, name_of: Callable[[str], str]
+) -> dict[str, str | None]:
+    """Return the change of a table's properties by which its writers add these filters to new
+    files; see `Properties.build`."""
+    # The limit in bytes of a table is for all its columns.
+    settings = ICEBERG_PROPERTIES.build([replace(spec, max_bytes=None)], name_of)
+    return record_properties(before, settings)
 
 
 def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, str | None]:

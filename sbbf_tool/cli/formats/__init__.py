@@ -25,9 +25,9 @@ from sbbf_tool.extension import load
 from sbbf_tool.frozen import Frozen
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.commits import Commits
     from sbbf_tool.cli.page import Page
     from sbbf_tool.reports.rows import Row
-    from sbbf_tool.running.table import Commits
 
 
 MARK = b"sbbf.report"

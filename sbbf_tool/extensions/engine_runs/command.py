@@ -94,9 +94,7 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     engines = [name for name in stripped if name]
     with show_progress("running query engines"):
         seconds = click.get_current_context().meta[_LIMIT]
-        report = run_on_selection(
-            files.selection, tuple(files.names), column, value, engines, seconds=seconds
-        )
+        report = run_on_selection(files.request().select(), column, value, engines, seconds=seconds)
     files.outputs.print("explain-run", report, _show_report)
     rows = {}
     for run in report.engines:

@@ -45,10 +45,11 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.literals import are_text
 from sbbf_tool.query_engines.verdicts import find_engine
-from sbbf_tool.running.selection import Selection, find_table
+from sbbf_tool.running.request import RunRequest
 from sbbf_tool.storage.places import is_url, parquet_inputs
 
 if TYPE_CHECKING:
+    from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import Table
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
@@ -92,11 +93,9 @@ def run_engines(
     """
     items = list(as_iterable(names))
     if len(items) == 1 and filesystem is None and isinstance(items[0], str | os.PathLike):
-        name = os.fsdecode(items[0])
-        table = find_table(name)
-        if table is not None:
-            selection = Selection(name, table=table)
-            return run_on_selection(selection, (name,), column, value, engines, seconds=seconds)
+        selection = RunRequest(items).select()
+        if selection.table is not None:
+            return run_on_selection(selection, column, value, engines, seconds=seconds)
     inputs = chain.from_iterable(parquet_inputs(item, filesystem) for item in items)
     path = ", ".join(redact(str(getattr(item, "name", item))) for item in items)
     return _run(inputs, None, path, column, value, engines, seconds)
@@ -104,19 +103,17 @@ def run_engines(
 
 def run_on_selection(
     selection: Selection,
-    names: Sequence[str],
     column: str,
     value: object,
     engines: str | Iterable[str],
     *,
     seconds: float = SECONDS,
 ) -> EngineRunsReport:
-    """Run the query as `run_engines` does, on the files of a selection; `names` are those that the
-    user gave."""
+    """Run the query as `run_engines` does, on the files of a selection."""
     selection.ensure_stored((column,))
     is_whole = selection.table is not None and selection.where is None
     table = selection.table if is_whole else None
-    path = ", ".join(map(redact, names))
+    path = ", ".join(map(redact, selection.names))
     return _run(selection.file_names(), table, path, column, value, engines, seconds)
 
 

@@ -7,7 +7,7 @@ The order of the steps is in `target`: `current.json` is replaced as the last on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.index.contents import Contents, IndexReport, SegmentEntry
 from sbbf_tool.extensions.index.identity import meaning_of
 from sbbf_tool.extensions.index.lake import ListedLake, mark_dead
-from sbbf_tool.extensions.index.lake_index import full_name_of, selection_of
+from sbbf_tool.extensions.index.lake_index import full_name_of
 from sbbf_tool.extensions.index.new_segment import Collected, merge_segments, write_segment
 from sbbf_tool.extensions.index.target import IndexTarget
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
@@ -26,16 +26,12 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.file_times import wait_for_other_times
-from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import lacks_columns, reason_of
-from sbbf_tool.running.work import Work
+from sbbf_tool.running.request import RunRequest
 from sbbf_tool.verbs.verb import as_name
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.selection import Selection
-
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-    Carry = Callable[[IndexUnits, Selection], Iterator[Row[FileUnits]]]
 
 MOST_SEGMENTS = 16
 """Number of segments that an update leaves; beyond it they are merged into one."""
@@ -79,8 +75,10 @@ def build_index(
     files that a value leaves besides those that have it, chooses it. The other options are `jobs`,
     `on`, `keys` and `max_page_bytes` of `sbbf_tool.run`. Raises SbbfError.
     """
-    target = begin_index(paths, column, index, where, fpp, false_files)
-    return _run(target, run, false_files=false_files, dry_run=dry_run)
+    with begin_index(paths, column, index, where, fpp, false_files) as target:
+        request = RunRequest((), **run)
+        report, _ = index_files(target, request, false_files=false_files, dry_run=dry_run)
+    return report
 
 
 def update_index(
@@ -88,39 +86,30 @@ def update_index(
 ) -> IndexReport:
     """Index the files that are new or have changed since; with `compact`, merge all segments. See
     `build_index` for other options."""
-    return _run(IndexTarget(os.fspath(index)), run, compact=compact, dry_run=dry_run)
-
-
-def _run(target: IndexTarget, options: Mapping[str, Any], **request: Any) -> IndexReport:
-    options = dict(options)
-    runner = options.pop("on", None) or LocalRunner(options.pop("jobs", None))
-
-    def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[FileUnits]]:
-        with runner:
-            yield from runner.run(selection, Work(verb, **options))
-
-    with target:
-        return index_files(target, selection_of(target.before), carry, **request)
+    with IndexTarget(os.fspath(index)) as target:
+        report, _ = index_files(target, RunRequest((), **run), compact=compact, dry_run=dry_run)
+    return report
 
 
 def index_files(
     target: IndexTarget,
-    selection: Selection,
-    carry: Carry,
+    request: RunRequest,
     *,
     false_files: float | None = None,
     compact: bool = False,
     dry_run: bool = False,
-) -> IndexReport:
-    """Index the new and changed files of a selection; `carry` runs the verb over files. Raises
-    SbbfError.
+) -> tuple[IndexReport, list[Row[Any]]]:
+    """Index the new and changed files of the lake of an index; return the report, and the rows of
+    files that failed. Raises SbbfError.
 
-    `false_files` is the number of files per key that the index is to leave besides those that have
-    it; it chooses the FPP.
+    `request` says how the files are read. `false_files` is the number of files per key that the
+    index is to leave besides those that have it; it chooses the FPP.
     """
     if not dry_run:
         target.begin()
     before = target.before
+    request = replace(request, paths=before.lake, where=before.where)
+    selection = request.select()
     lake = ListedLake(selection)
     if not lake.files and selection.where is not None:
         raise UnreadableError("no file is in the partitions that are selected")
@@ -129,20 +118,19 @@ def index_files(
     is_known = target.is_new or meaning == before.meaning
     former = mark_dead(target, lake if is_known else None)
     new = lake.list_new(former.known)
-    fpp = before.fpp
-    if false_files is not None:
-        fpp = min(0.5, false_files / max(1, len(lake.files)))
+    fpp = _choose_fpp(before.fpp, false_files, len(lake.files))
     wait_for_other_times(new)
     verb = IndexUnits(before.column, fpp, dry_run, CrossChecks())
-    segments = former.segments
-    gone = former.gone
     with closing(Collected(target.folder)) as collected:
         update = _Update(lake, former.known, new, collected, dry_run)
         if new:
-            for row in carry(verb, selection.only(new)):
-                update.add(row)
+            with request.plan(verb, selection.only(new)).rows() as rows:
+                for row in rows:
+                    update.add(row)
         if target.is_new:
             update.ensure_useful()
+        segments = former.segments
+        gone = former.gone
         if is_known and not update.is_complete:
             segments = list(before.segments)
             gone = 0
@@ -154,7 +142,15 @@ def index_files(
             )
             if target.is_new or after != before:
                 target.publish(after)
-    return update.report(target, segments, gone)
+    return update.report(target, segments, gone), update.failed
+
+
+def _choose_fpp(fpp: float | None, false_files: float | None, num_files: int) -> float | None:
+    """Return the FPP of a file by which a value leaves so many of these files without it; `fpp` if
+    their number is not chosen."""
+    if false_files is None:
+        return fpp
+    return min(0.5, false_files / max(1, num_files))
 
 
 class _Update:
@@ -175,13 +171,14 @@ class _Update:
         self._dry_run = dry_run
         self._new_files = 0
         self._files_without_filter = len(lake.unread)
-        self._failed_files = 0
         self._filter_bytes = 0
         self._data_bytes = 0
         self._planned_bytes = 0
         self._reasons = dict.fromkeys(lake.unread.values())
         """Why files may hold any value, each reason once."""
         self._errors: list[str] = []
+        self.failed: list[Row[Any]] = []
+        """The rows of files that failed."""
         self.is_complete = True
         """Whether every file that could not be read is known by its name, and no folder is
         missing."""
@@ -216,7 +213,7 @@ class _Update:
             self._collected.add(file, report, fingerprint)
 
     def _add_failed(self, row: Row[FileUnits]) -> None:
-        self._failed_files += 1
+        self.failed.append(row)
         self._errors.append(f"{row.path}: {row.reason}")
         del self._errors[_MOST_LINES:]
         has_fingerprint = self._lake.fingerprints.get(row.path) is not None
@@ -255,7 +252,7 @@ class _Update:
             new_files=self._new_files,
             vanished_files=gone,
             files_without_filter=self._files_without_filter,
-            failed_files=self._failed_files,
+            failed_files=len(self.failed),
             errors=tuple(self._errors),
             reasons=tuple(self._reasons)[:_MOST_LINES],
             units=sum(entry.units for entry in segments),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +13,9 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.display import redact
 from sbbf_tool.numbers import format_count, format_number
-from sbbf_tool.reports.rows import OK, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import IndexReport
-    from sbbf_tool.extensions.index.units import IndexUnits
-    from sbbf_tool.running.selection import Selection
 
 
 @click.command(cls=Command)
@@ -70,7 +66,6 @@ def command(
     A query before that lists the lake, and opens such files itself, so that no value is missed.
     """
     from sbbf_tool.extensions.index.build import begin_index, index_files
-    from sbbf_tool.extensions.index.lake_index import selection_of
     from sbbf_tool.extensions.index.target import IndexTarget
 
     if files.as_files:
@@ -78,7 +73,8 @@ def command(
             "the root of a table means its live files, also when the index is queried: leave out "
             "--as-files"
         )
-    if files.index is not None:
+    request = files.request()
+    if request.select().index is not None:
         _ensure_none(column, output, fpp, false_files, files.where)
         target = IndexTarget(files.arguments[0])
     elif column is None or output is None or compact:
@@ -86,21 +82,11 @@ def command(
             "a new index needs --column and --output; to update one, give it as the only PATH"
         )
     else:
-        target = begin_index(files.names, column, output, files.where, fpp, false_files)
-
-    failed: list[Row[Any]] = []
-
-    def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[Any]]:
-        for row in files.of_selection(selection).rows(files.work(verb)):
-            if row.status != OK:
-                failed.append(row)
-            yield row
-
+        target = begin_index(request.paths, column, output, files.where, fpp, false_files)
     with target:
-        report = index_files(
+        report, failed = index_files(
             target,
-            selection_of(target.before),
-            carry,
+            request,
             false_files=false_files,
             compact=compact,
             dry_run=files.dry_run,

@@ -74,18 +74,13 @@ def command(
         raise RefusedError(
             "the target exists", file=output, hint="name another, or remove it first"
         )
-    names = tuple(files.names)
     report = write_page(
-        files.rows,
-        names,
+        files.request(),
         output,
-        is_single=files.file is not None,
         queries=read_queries(queries),
         against=against,
         quick=quick,
         engine_names=engines,
-        keys=files.keys,
-        max_page_bytes=files.max_page_bytes,
         write_fix=write_command,
         no_files=NO_PARTITION if files.where is not None else None,
     )

@@ -7,7 +7,6 @@ import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ import sbbf_tool
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import escape, redact, shorten
-from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
 from sbbf_tool.extensions.report.changes import (
@@ -51,10 +49,7 @@ from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
-from sbbf_tool.running.local import LocalRunner
-from sbbf_tool.running.selection import Selection, find_table
-from sbbf_tool.running.work import Work
-from sbbf_tool.storage.places import find_single_file
+from sbbf_tool.running.request import RunRequest
 from sbbf_tool.storage.whole import write_whole
 from sbbf_tool.verbs.inspect import InspectReport
 
@@ -246,39 +241,34 @@ _PAGE = b"<!doctype html>"
 """How every page begins, in lower case."""
 
 
-def write_page(  # noqa: PLR0913  one keyword for each option of the command
-    run: Callable[[Work[FileContents]], Iterable[Row[FileContents]]],
-    names: tuple[str, ...],
+def write_page(
+    request: RunRequest,
     output: str | os.PathLike[str],
     *,
-    is_single: bool,
     queries: Iterable[str] = (),
     against: str | os.PathLike[str] | None = None,
     quick: bool = False,
     engine_names: Iterable[str] = (),
-    keys: KeysLike = None,
-    max_page_bytes: MaxPageBytes = None,
     write_fix: Callable[[Fix], str] = str,
     no_files: str | None = None,
 ) -> PageReport:
-    """Write the page about the files on which `run` does the work; see `write_report`.
+    """Write the page about the files of a request; see `write_report`.
 
-    `is_single` says that `names` means one file, whose error is raised. `write_fix` writes the
-    fixes on the page. Raises UnreadableError with the message `no_files`, if it is given, if there
-    is no file; otherwise, the page then says so.
+    `write_fix` writes the fixes on the page. Raises UnreadableError with the message `no_files`, if
+    it is given, if there is no file; otherwise, the page then says so.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
-    page = ReportPage(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
-    work = Work(
-        Gather(parsed_queries, is_single, quick, engine_names),
-        keys=Keys.of(keys),
-        max_page_bytes=max_page_bytes,
-        strict=is_single,
+    selection = request.select()
+    is_single = selection.file is not None
+    page = ReportPage(
+        map(redact, request.paths), is_single=is_single, earlier=earlier, write_fix=write_fix
     )
-    exit_code = _add_rows(run(work), page, target, is_single=is_single)
+    plan = request.plan(Gather(parsed_queries, is_single, quick, engine_names), selection)
+    with plan.rows() as rows:
+        exit_code = _add_rows(rows, page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
         raise UnreadableError(no_files)
     for total in page.totals.queries.values():
@@ -372,22 +362,11 @@ def write_report(
     query, a column that no file has, a report that is none of `inspect`), RefusedError and
     WriteError (the page cannot be written).
     """
-    names = tuple(os.fsdecode(path) for path in as_iterable(paths))
-    table = None
-    file = None
-    if len(names) == 1:
-        table = find_table(names[0])
-        file = find_single_file(names[0]) if table is None else None
-    selection = Selection(names, file=file, table=table)
     return write_page(
-        partial(LocalRunner().run, selection),
-        names,
+        RunRequest(paths, keys=keys, max_page_bytes=max_page_bytes),
         output,
-        is_single=selection.file is not None,
         queries=queries,
         against=against,
         quick=quick,
         engine_names=engine_names,
-        keys=keys,
-        max_page_bytes=max_page_bytes,
     )

@@ -59,7 +59,7 @@ def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) 
     from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
     from sbbf_tool.extensions.tables.lake_table import LakeTable
 
-    table = files.table
+    table = files.request().select().table
     if not isinstance(table, LakeTable):
         raise click.UsageError("--abandoned is for a table: give its root as the only PATH")
     if files.output is not None:

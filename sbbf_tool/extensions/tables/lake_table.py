@@ -52,7 +52,7 @@ class Replacement:
 class LakeTable(Table):
     """One version of a table of Delta, Iceberg or DuckLake."""
 
-    changed_by = "sbbf_tool.extensions.tables.command:TableCommand"
+    changed_by = "sbbf_tool.extensions.tables.table_run:TableRun"
 
     marker_text: str = ""
     """Content of the markers of runs in the table's folder. Unless it is empty, copies are this

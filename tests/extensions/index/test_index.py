@@ -367,7 +367,7 @@ def test_an_index_is_only_read(tmp_path, index):
     with pytest.raises(RefusedError, match="an index is only read"):
         run(RemoveFilter(), index, edit=Edit(in_place=True))
     for paths in ([str(index), str(lake)], [str(lake), str(index)]):
-        with pytest.raises(UsageError, match="the only path of a run"):
+        with pytest.raises(UsageError, match="give it as the only path"):
             list(run(Probe("v", [1]), paths))
         with pytest.raises(UsageError, match="it is an index"):
             build_index(paths, "v", tmp_path / "new.sbbfx")

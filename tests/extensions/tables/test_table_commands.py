@@ -92,8 +92,8 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     code, out, err = call(capsys, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert (
-        "a table changes in one commit; leave out --allow table-files, or give --as-files too"
-        in err
+        "do not allow changes to files of tables (--allow table-files), or take the files below it "
+        "as files (--as-files)" in err
     )
     code, out, _ = call(capsys, *words, "--as-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)

@@ -96,6 +96,7 @@ class DeltaTable(LakeTable):
     """The newest version of a Delta table, read when the object is made."""
 
     format = "Delta"
+    old_files_stay = "until VACUUM deletes them"
 
     def __init__(self, name: str) -> None:
         """Read the table. Raises UnreadableError, and RefusedError for features that change how its

@@ -75,6 +75,7 @@ class DuckLakeTable(LakeTable):
     """A table of a DuckLake catalog in its newest snapshot."""
 
     format = "DuckLake"
+    old_files_stay = "until ducklake_cleanup_old_files deletes them"
 
     def __init__(self, name: str) -> None:
         """Read the catalog. Raises UsageError, UnreadableError, and RefusedError for a version of

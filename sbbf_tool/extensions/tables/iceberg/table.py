@@ -281,6 +281,7 @@ class IcebergTable(LakeTable):
     """One version of an Iceberg table. See `Table`."""
 
     format = "Iceberg"
+    old_files_stay = "until their snapshots expire"
     takes_properties = True
 
     def __init__(self, source: MetadataSource) -> None:
