@@ -20,6 +20,7 @@ import pytest
 
 from parts.functions import public_names
 from sbbf_tool.cli import COMMANDS, run
+from sbbf_tool.extension import extensions
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl import ttypes
 
@@ -101,11 +102,26 @@ def room_named(parts: Sequence[str]) -> str:
     return parts[1] if parts[0] == "extensions" and len(parts) > 1 else parts[0]
 
 
-def is_command(path: Path) -> bool:
+@cache
+def screens() -> frozenset[str]:
+    """The modules by which extensions add commands, options and topics to the command line."""
+    names: set[str] = set()
+    for extension in extensions():
+        names |= {module for module, _ in extension.commands.values()}
+        names |= {name.partition(":")[0] for name in extension.options.values()}
+        names |= {name.partition(":")[0] for name in extension.topics.values()}
+    return frozenset(names)
+
+
+def is_screen(module: str) -> bool:
     """Return whether a module of an extension is part of the command line."""
-    return room_of(path) in EXTENSIONS and any(
-        "command" in part for part in path.relative_to(PACKAGE).parts
-    )
+    return any(module == screen or module.startswith(f"{screen}.") for screen in screens())
+
+
+def module_of(path: Path) -> str:
+    """Return the name by which a module is imported."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def named(path: Path) -> str:
@@ -318,11 +334,24 @@ def test_imports_go_one_way():
                     else:
                         wrong.append(f"{named(path)} must not import {module}")
             elif room not in HOMES.get(parts[0], {room}) and not (
-                parts[0] in SCREEN and is_command(path)
+                parts[0] in SCREEN and is_screen(module_of(path))
             ):
                 wrong.append(f"{named(path)}: {parts[0]} lives in {sorted(HOMES[parts[0]])}")
     assert wrong == []
     assert crossings == CROSSINGS
+
+
+def test_the_library_imports_no_screen():
+    """Whoever imports the command line, or a screen of an extension, is one."""
+    wrong = []
+    for path in modules():
+        if room_of(path) in ("cli", "__main__") or is_screen(module_of(path)):
+            continue
+        for module in imports_of(path):
+            if module.startswith("sbbf_tool.cli") or is_screen(module):
+                wrong.append(f"{named(path)} imports {module}")
+    assert wrong == []
+    assert len(screens()) >= 7
 
 
 def test_imports_make_no_circle():
@@ -507,7 +536,7 @@ def test_only_cli_spells_options():
     others = {
         name: options
         for name, options in spelling.items()
-        if not name.startswith(("cli/", "__main__")) and not is_command(PACKAGE / name)
+        if not name.startswith(("cli/", "__main__")) and not is_screen(module_of(PACKAGE / name))
     }
     assert others.keys() == ALLOWED_OPTIONS.keys(), others
 

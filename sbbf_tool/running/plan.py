@@ -207,10 +207,9 @@ class Rows(Generic[Report]):
                     for row in rows:
                         self.outcome.add(row, in_table=part.change is not None)
                         yield from self._admit(row)
-        yield from self._release()
         if self._raises:
-            for reason in self.unknown_columns:
-                raise UsageError(f"no file has the column: {reason}")
+            self._ensure_known()
+        yield from self._release()
 
     def _admit(self, row: Row[Report]) -> Sequence[Row[Report]]:
         """Return the rows that can be yielded now that there is this one."""
@@ -230,6 +229,12 @@ class Rows(Generic[Report]):
         if not self._held:
             return ()
         if not self._plan.selection.excluded:
+            self._ensure_known()
             first = self._held[0]
             raise first.error or UsageError(reason_of(first), file=first.path)
         return self._held
+
+    def _ensure_known(self) -> None:
+        """Raise UsageError for a column that no file has."""
+        for reason in self.unknown_columns:
+            raise UsageError(f"no file has the column: {reason}")
