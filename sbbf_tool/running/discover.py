@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, ListedFile, Row
-from sbbf_tool.storage.globs import literal_base
 from sbbf_tool.storage.places import absolute, entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def _list_entry(entry: Entry) -> ListedFile:
 
 def folders_of(names: Iterable[str]) -> list[str]:
     """Return for each name the folder or file, with a slash, in which all of its files are."""
+    from sbbf_tool.storage.globs import literal_base  # 2 ms that a run of one file does not need
+
     return [literal_base(absolute(name), "").rstrip("/") + "/" for name in names]
 
 

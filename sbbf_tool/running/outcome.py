@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import NothingToDoError
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import (
     FAILED,
     HAS_EVERY_FILTER,
@@ -15,10 +17,9 @@ from sbbf_tool.reports.rows import (
     NOT_APPLICABLE,
     REFUSED,
     SKIPPED,
+    NamedColumn,
     Row,
 )
-from sbbf_tool.running.named_columns import NamedColumns
-from sbbf_tool.storage.globs import matches_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +29,97 @@ if TYPE_CHECKING:
 NOTHING_TO_DO = "nothing to do"
 """The outcome of a file that is skipped because it is as it should be."""
 _MOST_ERRORS = 20
+_MOST_REASONS = 1000
+
+
+def _named_columns(row: Row[Any]) -> tuple[NamedColumn, ...]:
+    columns: tuple[NamedColumn, ...] = getattr(row.report, "named_columns", ())
+    return columns
+
+
+def is_not_applicable(row: Row[Any]) -> bool:
+    """Return whether the file was skipped because it has none of the columns."""
+    return row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE)
+
+
+def lacks_columns(row: Row[Any]) -> bool:
+    """Return whether the file has none of the columns that the command names."""
+    if is_not_applicable(row):
+        return True
+    columns = _named_columns(row)
+    return bool(columns) and all(column.type is None for column in columns)
+
+
+def reason_of(row: Row[Any]) -> str:
+    """Return why a row has no result, or why the file lacks the columns."""
+    reasons = [column.reason or "" for column in _named_columns(row)]
+    return "; ".join(reasons) or (row.reason or "").removeprefix(f"{NOT_APPLICABLE}: ")
+
+
+class NamedColumns:
+    """Number of files by type of each column, and the files that lack it."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = tuple(dict.fromkeys(names))
+        self._types: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        self._missing: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        """Number of files that lack the column, by the error, which has similar names."""
+        self._uncounted = 0
+        """Number of files that may have the columns: they failed, or had nothing to do."""
+
+    def add(self, row: Row[Any]) -> None:
+        """Count what one file has under the names."""
+        if not self._names:
+            return
+        columns = _named_columns(row)
+        if not columns and is_not_applicable(row):
+            columns = tuple(NamedColumn(name, None, reason_of(row)) for name in self._names)
+        self._uncounted += not columns and row.reason not in (LINK, *LEFT_OUT)
+        for column in columns:
+            if column.type is not None:
+                self._types[column.name][column.type] += 1
+            else:
+                reasons = self._missing[column.name]
+                reason = column.reason or ""
+                if reason not in reasons and len(reasons) >= _MOST_REASONS:
+                    reason = "other"
+                reasons[reason] += 1
+
+    def unknown(self, excluded: int = 0) -> Iterator[str]:
+        """Yield the error for each column that certainly no file has. Files that an index has
+        excluded may have them."""
+        if excluded:
+            return
+        for name in self._names:
+            if self._missing[name] and not self._types[name] and not self._uncounted:
+                yield self._missing[name].most_common(1)[0][0]
+
+    def describe(self) -> Iterator[str]:
+        """Yield lines about each column that only some files have, or that has several types."""
+        for name in self._names:
+            types = self._types[name]
+            reasons = self._missing[name]
+            may_be_in_others = self._uncounted and not types
+            if len(types) + bool(reasons) <= (0 if may_be_in_others else 1):
+                continue
+            counts = types.most_common()
+            if reasons:
+                counts.append(("missing", reasons.total()))
+            parts = [f"{kind} in {format_count(files, 'file')}" for kind, files in counts]
+            yield f"column {name}: {', '.join(parts)}"
+            if types:
+                continue
+            for reason, files in reasons.most_common(3):
+                if "did you mean" in reason:
+                    yield f"{format_count(files, 'file')}: {reason}"
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the counts for the summary document."""
+        documents = []
+        for name in self._names:
+            missing = self._missing[name].total()
+            documents.append({"name": name, "types": dict(self._types[name]), "missing": missing})
+        return documents
 
 
 class Summary(Frozen):
@@ -85,9 +177,14 @@ class Outcome:
         self.last_path = row.path
         if row.status in (REFUSED, FAILED) and len(self.errors) < _MOST_ERRORS:
             self.errors.append(f"{row.path}: {row.reason}")
-        for path, folder in [*self.unmatched]:
-            if matches_any((path,), folder, row.path):
-                self.unmatched.remove((path, folder))
+        if self.unmatched:
+            from sbbf_tool.storage.globs import matches_any
+
+            self.unmatched = [
+                (path, folder)
+                for path, folder in self.unmatched
+                if not matches_any((path,), folder, row.path)
+            ]
 
 
 def has_nothing_to_do(row: Row[Any]) -> bool:

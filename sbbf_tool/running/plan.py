@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.running.named_columns import lacks_columns, reason_of
-from sbbf_tool.running.outcome import Outcome, Summary
+from sbbf_tool.running.outcome import Outcome, Summary, lacks_columns, reason_of
 from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.file_times import wait_for_other_times
-from sbbf_tool.running.named_columns import lacks_columns, reason_of
+from sbbf_tool.running.outcome import lacks_columns, reason_of
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.verbs.verb import as_name
 
