@@ -33,8 +33,8 @@ package, holds names of modules, which are imported when they are used.
     )
 
 `options` names a function that returns click options; only commands that say so in the core's list
-take any. Such an option is not passed to the command. Its callback may set `ctx.meta[INSTEAD]` to a
-function that does the command's work in its place.
+take any. Such an option is not passed to the command. Its callback may choose another verb for the
+command, see `cli.choice`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field
 
 GROUP = "sbbf_tool.extensions"
-INSTEAD = "sbbf.instead"
 
 
 class Extension(Frozen):

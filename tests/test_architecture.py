@@ -347,9 +347,11 @@ def test_the_library_imports_no_screen():
     for path in modules():
         if room_of(path) in ("cli", "__main__") or is_screen(module_of(path)):
             continue
-        for module in imports_of(path):
-            if module.startswith("sbbf_tool.cli") or is_screen(module):
-                wrong.append(f"{named(path)} imports {module}")
+        wrong += [
+            f"{named(path)} imports {module}"
+            for module in imports_of(path)
+            if module.startswith("sbbf_tool.cli") or is_screen(module)
+        ]
     assert wrong == []
     assert len(screens()) >= 7
 

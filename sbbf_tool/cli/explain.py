@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.choice import chosen_verb
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
 
@@ -95,11 +95,9 @@ def command(
     files, column, values, also = read_query(files, column, named_values, ask_null=ask_null)
     if also:
         raise click.UsageError("explain takes a condition on one column; probe takes several")
-    instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
-    if instead is not None:
-        if len(values) > 1:
-            raise click.UsageError("engines are run for one value")
-        return instead(files, column, values[0])
+    choice = chosen_verb()
+    if choice is not None:
+        return choice.carry(files, column, values)
     plan = files.plan(Explain(column, values, engines))
     return report_files(files.outputs, plan, _ExplainView(plan))
 

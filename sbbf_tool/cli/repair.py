@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
+from sbbf_tool.cli.choice import chosen_verb
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_gaps, list_gaps, show_findings
@@ -18,7 +18,6 @@ from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
@@ -55,9 +54,9 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
     no defect, or all were fixed; 1: with --dry-run, there is something to fix; otherwise, an error
     remains; 3: something could not be read; 4: refused.
     """
-    instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
-    if instead is not None:
-        return instead(files, columns)
+    choice = chosen_verb()
+    if choice is not None:
+        return choice.carry(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
     return files.change(Repair(columns, rebuild is not None, quick), _RepairView())

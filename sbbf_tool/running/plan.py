@@ -117,7 +117,8 @@ class Plan(Frozen):
     def combine(self) -> Any:
         """Return the answer of a verb about all files together."""
         (part,) = self.parts
-        with self.rows(raises=True) as rows:
+        # A verb may need no rows: then none is worked on.
+        with closing(iter(self.rows(raises=True))) as rows:
             return part.work.combine(rows, part.selection, self.jobs)
 
     def lister(self, part: PlanPart) -> Callable[[], Iterable[ListedFile]] | None:
@@ -162,7 +163,7 @@ class Rows(Generic[Report]):
         """The error for each column of the run that certainly no file has."""
         return list(self.outcome.columns.unknown(self._plan.selection.excluded))
 
-    def __iter__(self) -> Iterator[Row[Report]]:
+    def __iter__(self) -> Generator[Row[Report], None, None]:
         return self._rows
 
     def __next__(self) -> Row[Report]:

@@ -115,7 +115,8 @@ class Work(Generic[Report]):
         """Return the answer of the verb about all files of a selection, from their rows."""
         names = tuple(selection.names)
         open_by = self.on(selection).file
-        files = AllFiles(names, self.given, jobs, open_by, is_table=selection.table is not None)
+        is_whole = selection.where is None
+        files = AllFiles(names, self.given, jobs, open_by, selection.table, is_whole)
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:

@@ -156,7 +156,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             query_advice.append(build_query_advice(query, counts, fix, fpp))
         settings = None
         if self.emit is not None:
-            patterns = paths if files.is_table else tuple(map(pattern_of, paths))
+            patterns = paths if files.table is not None else tuple(map(pattern_of, paths))
             settings = build_settings(self.emit, build_request(patterns, columns, summary, fpp))
         return AdviceReport(
             paths=paths,

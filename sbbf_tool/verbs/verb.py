@@ -113,7 +113,10 @@ class AllFiles(Frozen):
     jobs: int | None
     open_by: Callable[[str], Any]
     """Returns what opens the file with the path of a row."""
-    is_table: bool = False
+    table: Any = None
+    """The table that the only name means."""
+    is_whole: bool = True
+    """Whether no predicate leaves out files."""
 
 
 class PropertiesOfTable(Protocol):

@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.choice import VerbChoice
 from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import value as render_value
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
-from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sbbf_tool.cli.files import Files
     from sbbf_tool.extensions.engine_runs.reports import (
         EngineRun,
         EngineRunsReport,
         Measurement,
     )
+    from sbbf_tool.extensions.engine_runs.run import RunEngines
 
 _COLUMNS = (
     Heading("engine", SENTENCE),
@@ -43,7 +45,7 @@ def make_options() -> list[click.Option]:
 
     def choose(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> None:
         if names:
-            ctx.meta[INSTEAD] = partial(run_engines, names)
+            VerbChoice(partial(_make_verb, names), _report, "running query engines").choose()
 
     def limit(ctx: click.Context, param: click.Parameter, seconds: float) -> None:
         ctx.meta[_LIMIT] = seconds
@@ -76,10 +78,14 @@ def make_options() -> list[click.Option]:
     ]
 
 
-def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None) -> int:
-    """Run the query in these engines, print the report, and return its exit code."""
-    from sbbf_tool.extensions.engine_runs.run import run_on_selection
+def _make_verb(
+    names: tuple[str, ...], files: Files, column: str, values: Sequence[str | None]
+) -> RunEngines:
+    """Return the verb that runs the query in these engines."""
+    from sbbf_tool.extensions.engine_runs.run import RunEngines
 
+    if len(values) > 1:
+        raise click.UsageError("engines are run for one value")
     if click.get_current_context().get_parameter_source("engines") is ParameterSource.COMMANDLINE:
         raise click.UsageError("give one of --engines and --run")
     if files.keys is not None:
@@ -91,10 +97,12 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
             "--run runs engines on this machine, and --on spark does not apply to it"
         )
     stripped = (name.strip() for name in ",".join(names).split(","))
-    engines = [name for name in stripped if name]
-    with show_progress("running query engines"):
-        seconds = click.get_current_context().meta[_LIMIT]
-        report = run_on_selection(files.request().select(), column, value, engines, seconds=seconds)
+    engines = tuple(name for name in stripped if name)
+    return RunEngines(column, values[0], engines, click.get_current_context().meta[_LIMIT])
+
+
+def _report(files: Files, report: EngineRunsReport) -> int:
+    """Print the report, and return its exit code."""
     files.outputs.print("explain-run", report, _show_report)
     rows = {}
     for run in report.engines:

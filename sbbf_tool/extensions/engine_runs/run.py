@@ -41,17 +41,20 @@ from sbbf_tool.extensions.engine_runs.reports import (
     EngineRunsReport,
     Measurement,
 )
+from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.literals import are_text
 from sbbf_tool.query_engines.verdicts import find_engine
+from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.storage.places import is_url, parquet_inputs
+from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, Needs, as_name
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.running.table import Table
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
+    from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
 
 Ask = Callable[[list[Job]], Answers]
 """Runs jobs in an engine."""
@@ -93,28 +96,44 @@ def run_engines(
     """
     items = list(as_iterable(names))
     if len(items) == 1 and filesystem is None and isinstance(items[0], str | os.PathLike):
-        selection = RunRequest(items).select()
+        request = RunRequest(items)
+        selection = request.select()
         if selection.table is not None:
-            return run_on_selection(selection, column, value, engines, seconds=seconds)
+            verb = RunEngines(column, value, as_names(engines, "engine"), seconds)
+            report: EngineRunsReport = request.plan(verb, selection).combine()
+            return report
     inputs = chain.from_iterable(parquet_inputs(item, filesystem) for item in items)
     path = ", ".join(redact(str(getattr(item, "name", item))) for item in items)
     return _run(inputs, None, path, column, value, engines, seconds)
 
 
-def run_on_selection(
-    selection: Selection,
-    column: str,
-    value: object,
-    engines: str | Iterable[str],
-    *,
-    seconds: float = SECONDS,
-) -> EngineRunsReport:
-    """Run the query as `run_engines` does, on the files of a selection."""
-    selection.ensure_stored((column,))
-    is_whole = selection.table is not None and selection.where is None
-    table = selection.table if is_whole else None
-    path = ", ".join(map(redact, selection.names))
-    return _run(selection.file_names(), table, path, column, value, engines, seconds)
+class RunEngines(CombiningVerb[None, EngineRunsReport]):
+    """Run the query in engines, as `run_engines` does, on all files of a run."""
+
+    name = "explain-run"
+    report = type(None)
+    column: str = opt("The column to query", convert=as_name)
+    value: object = opt("The value to look for")
+    engines: Iterable[str] = opt("The engines that run", convert=as_names)
+    seconds: float = opt("The time for each run of an engine", default=SECONDS)
+
+    def needs(self) -> Needs:
+        return Needs(filters=(self.column,))
+
+    def carry(
+        self,
+        path: Readable | FileIn,
+        given: Given,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Do nothing: engines open the files when all are known."""
+
+    def combine(self, rows: Iterable[Row[Any]], files: AllFiles) -> EngineRunsReport:
+        inputs = [files.open_by(row.path) for row in rows if row.status == OK]
+        table = files.table if files.is_whole else None
+        path = ", ".join(map(redact, files.names))
+        return _run(inputs, table, path, self.column, self.value, self.engines, self.seconds)
 
 
 def _run(

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbbf_tool.cli.choice import VerbChoice
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
-from sbbf_tool.extension import INSTEAD
-from sbbf_tool.extensions.tables.copies import AbandonedReport
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.changes import ChangedFiles
+    from sbbf_tool.cli.files import Files
+    from sbbf_tool.extensions.tables.abandoned import FindAbandoned
+    from sbbf_tool.extensions.tables.copies import AbandonedReport
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COLUMNS = (Heading("hours", COUNT), Heading("copy", NAME))
@@ -39,7 +41,7 @@ def make_options() -> list[click.Option]:
 
     def remember(ctx: click.Context, param: click.Parameter, age: float | None) -> None:
         if age is not None:
-            ctx.meta[INSTEAD] = partial(repair_abandoned, age)
+            VerbChoice(partial(_make_verb, age), _report, "listing copies").choose()
 
     return [
         click.Option(
@@ -54,25 +56,21 @@ def make_options() -> list[click.Option]:
     ]
 
 
-def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) -> int:
-    """List the abandoned copies of a table; delete them if the command changes it in place."""
-    from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
-    from sbbf_tool.extensions.tables.lake_table import LakeTable
+def _make_verb(age: float, files: ChangedFiles, columns: tuple[str, ...]) -> FindAbandoned:
+    """Return the verb that lists the abandoned copies of a table, and deletes them if the command
+    changes it in place."""
+    from sbbf_tool.extensions.tables.abandoned import FindAbandoned
 
-    table = files.request().select().table
-    if not isinstance(table, LakeTable):
-        raise click.UsageError("--abandoned is for a table: give its root as the only PATH")
     if files.output is not None:
         raise click.UsageError("--output is for one file; delete abandoned copies with --in-place")
     if files.where is not None or columns:
         raise click.UsageError(
             "--abandoned is for the whole table: it takes neither --where nor --column"
         )
-    copies, younger = find_unreferenced(table, age)
-    deletes = files.in_place and not files.dry_run
-    if deletes:
-        delete_abandoned(table, copies, age)
-    report = AbandonedReport(table.name, tuple(copies), deletes, len(younger))
+    return FindAbandoned(age, files.in_place and not files.dry_run)
+
+
+def _report(files: Files, report: AbandonedReport) -> int:
     files.outputs.print("abandoned", report, _show_report)
     return 0
 
