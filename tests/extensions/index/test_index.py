@@ -369,7 +369,7 @@ def test_an_index_is_only_read(tmp_path, index):
     for paths in ([str(index), str(lake)], [str(lake), str(index)]):
         with pytest.raises(UsageError, match="give it as the only path"):
             list(run(Probe("v", [1]), paths))
-        with pytest.raises(UsageError, match="it is an index"):
+        with pytest.raises(UsageError, match="give it as the only path"):
             build_index(paths, "v", tmp_path / "new.sbbfx")
     for function in (prune, probe):
         with pytest.raises(UsageError, match="it is an index") as error:
