@@ -1,204 +1,185 @@
-"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an
-expression. This module evaluates nothing.
+"""Conditions as a tree of parts, such as `day >= '2026-01-01' AND (id IN (1, 2) OR city IS NULL)`,
+judged by what each part may be.
 
-A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries`
-accepts =, IN and IS NULL joined by AND, `file.partitions` the full syntax. Columns and literals
-remain tokens, because each language has its own types of values.
+`condition_parser` makes the tree from text. What a part may be is for its caller to say: see
+`judge`.
 """
 
 from __future__ import annotations
 
-import re
-from typing import ClassVar, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
 
-_MAX_DEPTH = 50
+_SHOWN_CHARACTERS = 60
+UNDECIDED = "the values of columns do not show it"
+BY_ENGINE = "use a query engine for this condition"
 
 
-class Token(NamedTuple):
-    """A token of the text; its kind is text, quoted, number, name, sign, or end."""
+class Constant(NamedTuple):
+    """A literal, by its text without quotes."""
 
-    kind: str
     text: str
-
-    def is_word(self, *words: str) -> bool:
-        return self.kind == "name" and self.text.upper() in words
-
-    @property
-    def unquoted(self) -> str:
-        """Text between the quotes, with doubled quotes reduced to one."""
-        quote = self.text[0]
-        return self.text[1:-1].replace(quote * 2, quote)
+    kind: str = "text"
+    """text, number or boolean, as it is written."""
 
 
 class Comparison(NamedTuple):
-    """True if the comparison holds between the column and any of the literals."""
+    """True if the comparison holds between the column and any of the constants."""
 
-    column: Token
+    column: str
     sign: str
-    literals: tuple[Token, ...]
+    """=, <, <=, > or >=."""
+    constants: tuple[Constant, ...]
+    text: str
+    """The part as it was written."""
 
 
 class IsNull(NamedTuple):
-    column: Token
+    column: str
+    text: str
+
+
+class Other(NamedTuple):
+    """A part that nothing answers."""
+
+    text: str
 
 
 class Not(NamedTuple):
     operand: Expression
+    text: str
 
 
 class AllOf(NamedTuple):
     operands: tuple[Expression, ...]
+    text: str
 
 
 class AnyOf(NamedTuple):
     operands: tuple[Expression, ...]
+    text: str
 
 
-Expression = Comparison | IsNull | Not | AllOf | AnyOf
+Part = Comparison | IsNull | Other
+Expression = Part | Not | AllOf | AnyOf
 
 
-class Parser:
-    """Recursive-descent parser of one predicate: OR of ANDs of conditions."""
+class Truth(NamedTuple):
+    """What a part or a condition may be in some rows, as SQL has it. Each is a bool, or an array of
+    one for each row.
 
-    name: ClassVar[str]
-    """What error messages call the predicate."""
-    hint: ClassVar[str]
-    token: ClassVar[re.Pattern[str]]
-    """Pattern of a token, with optional white space before it; the name of the group that matches
-    is the token's kind."""
-    comparisons: ClassVar[frozenset[str]]
-    prefixes: ClassVar[tuple[str, ...]]
-    """Words that may precede a literal in quotes, such as DATE."""
-    only_and: ClassVar[bool]
-    """Whether the language accepts only =, IN and IS NULL, joined by AND."""
+    The negation of what may be true is what may be false: an absence is never negated.
+    """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._tokens = [*self._split(), Token("end", "")]
-        self._at = 0
-        self._depth = 0
+    may_be_true: Any
+    may_be_false: Any
+    may_be_null: Any
 
-    def parse(self) -> Expression:
-        """Parse the whole text as one expression. Raises UsageError with the malformed part."""
-        expression = self._parse_all_of() if self.only_and else self._parse_any_of()
-        if self._peek().kind != "end":
-            self.fail(self._peek())
-        return expression
 
-    def fail(self, token: Token) -> NoReturn:
-        place = repr(token.text)
-        if token.kind == "end":
-            place = "the end"
-        raise UsageError(f"cannot parse {self.name} {self.text!r} at {place}", hint=self.hint)
+ANYTHING = Truth(True, True, True)
+ONLY_TRUE = Truth(True, False, False)
+ONLY_FALSE = Truth(False, True, False)
+ONLY_NULL = Truth(False, False, True)
 
-    def check_literal(self, token: Token) -> Token:
-        """Return the token if it is a literal; `fail` otherwise."""
-        if token.kind not in ("text", "number"):
-            self.fail(token)
-        return token
 
-    def _split(self) -> list[Token]:
-        stripped = self.text.rstrip()
-        position = 0
-        tokens = []
-        while position < len(stripped):
-            match = self.token.match(stripped, position)
-            if match is None or match.lastgroup is None:
-                next_word = stripped[position:].split()[0]
-                self.fail(Token("", next_word))
-            tokens.append(Token(match.lastgroup, match[match.lastgroup]))
-            position = match.end()
-        return tokens
+def judge(expression: Expression, judge_part: Callable[[Part], Truth]) -> Truth:
+    """Return what a condition may be by what each of its parts may be."""
+    if isinstance(expression, Comparison | IsNull | Other):
+        return judge_part(expression)
+    if isinstance(expression, Not):
+        return negate(judge(expression.operand, judge_part))
+    truths = [judge(operand, judge_part) for operand in expression.operands]
+    if isinstance(expression, AllOf):
+        return all_of(truths)
+    return any_of(truths)
 
-    def _peek(self) -> Token:
-        return self._tokens[self._at]
 
-    def _next(self) -> Token:
-        token = self._peek()
-        self._at += token.kind != "end"
-        return token
+def negate(truth: Truth) -> Truth:
+    return Truth(truth.may_be_false, truth.may_be_true, truth.may_be_null)
 
-    def _take(self, *words: str) -> bool:
-        is_match = self._peek().text in words or self._peek().is_word(*words)
-        self._at += is_match
-        return is_match
 
-    def _expect(self, *words: str) -> None:
-        if not self._take(*words):
-            self.fail(self._peek())
+def all_of(truths: list[Truth]) -> Truth:
+    """Return what the conjunction may be: null if no operand is false, and one is null."""
+    may_be_true, may_be_false, may_be_null = truths[0]
+    for truth in truths[1:]:
+        both_hold = may_be_true | may_be_null
+        holds = truth.may_be_true | truth.may_be_null
+        may_be_null = (may_be_null & holds) | (truth.may_be_null & both_hold)
+        may_be_true = may_be_true & truth.may_be_true
+        may_be_false = may_be_false | truth.may_be_false
+    return Truth(may_be_true, may_be_false, may_be_null)
 
-    def _parse_any_of(self) -> Expression:
-        operands = [self._parse_all_of()]
-        while self._take("OR"):
-            operands.append(self._parse_all_of())
-        if len(operands) == 1:
-            return operands[0]
-        return AnyOf(tuple(operands))
 
-    def _parse_all_of(self) -> Expression:
-        parse_operand = self._parse_condition if self.only_and else self._parse_operand
-        operands = [parse_operand()]
-        while self._take("AND"):
-            operands.append(parse_operand())
-        if len(operands) == 1:
-            return operands[0]
-        return AllOf(tuple(operands))
+def any_of(truths: list[Truth]) -> Truth:
+    return negate(all_of(list(map(negate, truths))))
 
-    def _parse_operand(self) -> Expression:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise UsageError(
-                f"{self.name} {self.text[:60]!r}... has more than {_MAX_DEPTH} nested brackets"
-            )
-        try:
-            if self._take("NOT"):
-                return Not(self._parse_operand())
-            if self._take("("):
-                inner = self._parse_any_of()
-                self._expect(")")
-                return inner
-            return self._parse_condition()
-        finally:
-            self._depth -= 1
 
-    def _parse_condition(self) -> Expression:
-        column = self._next()
-        if column.kind not in ("name", "quoted"):
-            self.fail(column)
-        is_null = self._take("IS")
-        is_negated = not self.only_and and self._take("NOT")
-        condition: Expression
-        if is_null:
-            self._expect("NULL")
-            condition = IsNull(column)
-        else:
-            condition = self._parse_comparison(column, is_negated)
-        return Not(condition) if is_negated else condition
+def parts_of(expression: Expression) -> Iterator[Part]:
+    """Yield the parts of a condition, in order."""
+    if isinstance(expression, Not):
+        yield from parts_of(expression.operand)
+    elif isinstance(expression, AllOf | AnyOf):
+        for operand in expression.operands:
+            yield from parts_of(operand)
+    else:
+        yield expression
 
-    def _parse_comparison(self, column: Token, is_negated: bool) -> Expression:
-        if self._take("IN"):
-            self._expect("(")
-            literals = [self._parse_literal()]
-            while self._take(","):
-                literals.append(self._parse_literal())
-            self._expect(")")
-            return Comparison(column, "=", tuple(literals))
-        if not self.only_and and self._take("BETWEEN"):
-            low = Comparison(column, ">=", (self._parse_literal(),))
-            self._expect("AND")
-            high = Comparison(column, "<=", (self._parse_literal(),))
-            return AllOf((low, high))
-        sign = self._next()
-        if is_negated or sign.text not in self.comparisons:
-            self.fail(sign)
-        return Comparison(column, sign.text, (self._parse_literal(),))
 
-    def _parse_literal(self) -> Token:
-        token = self._next()
-        if token.is_word(*self.prefixes):
-            token = self._next()
-            if token.kind != "text":
-                self.fail(token)
-        return self.check_literal(token)
+def columns_of(expression: Expression) -> tuple[str, ...]:
+    """Return the names of the columns of a condition, in order, each once."""
+    columns: dict[str, None] = {}
+    for part in parts_of(expression):
+        if not isinstance(part, Other):
+            columns[part.column] = None
+    return tuple(columns)
+
+
+def conjuncts_of(expression: Expression) -> Iterator[Expression]:
+    """Yield the parts of a condition that are joined by AND, in order."""
+    if isinstance(expression, AllOf):
+        for operand in expression.operands:
+            yield from conjuncts_of(operand)
+    else:
+        yield expression
+
+
+def join(expressions: Sequence[Expression]) -> Expression:
+    """Join conditions by AND."""
+    if len(expressions) == 1:
+        return expressions[0]
+    texts = []
+    for expression in expressions:
+        text = expression.text
+        texts.append(f"({text})" if isinstance(expression, AnyOf) else text)
+    return AllOf(tuple(expressions), " AND ".join(texts))
+
+
+class ColumnValues(NamedTuple):
+    """The values of which a row must have one in a column."""
+
+    column: str
+    values: tuple[str | None, ...]
+    """None is null."""
+
+
+@lru_cache(maxsize=64)
+def values_in(expression: Expression) -> ColumnValues | None:
+    """Return the values that =, IN and IS NULL look for; None for other conditions. Cached, so that
+    files share the question about the same values."""
+    if isinstance(expression, IsNull):
+        return ColumnValues(expression.column, (None,))
+    if not isinstance(expression, Comparison) or expression.sign != "=":
+        return None
+    texts = tuple(constant.text for constant in expression.constants)
+    return ColumnValues(expression.column, texts)
+
+
+def ensure_answered(expression: Expression, reason: str, hint: str) -> None:
+    """Raise UsageError if nothing answers a part of a condition."""
+    for part in parts_of(expression):
+        if isinstance(part, Other):
+            text = part.text[:_SHOWN_CHARACTERS]
+            raise UsageError(f"nothing decides {text}: {reason}", hint=hint)

@@ -33,7 +33,7 @@ GENERATED = PACKAGE / "parquet" / "idl"
 # says.
 ORDER = (
     "exports", "frozen", "numbers", "display", "log", "hints", "errors", "records", "gregorian",
-    "arguments", "predicates", "extension",
+    "arguments", "predicates", "condition_parser", "extension",
     "bloom", "parquet", "encryption",
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs",
     "running", "spark", "cli",

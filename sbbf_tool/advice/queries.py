@@ -1,28 +1,43 @@
 """Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row
 groups that each query reads.
 
-Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL:
-numbers, 'text' with '' for a quote, and DATE '2026-01-31' or TIMESTAMP '...', in which the keyword
-is optional. Only =, IN and IS NULL are accepted, and no filter answers the last.
+A query is a condition (`predicates`), or a SELECT with one. What = and IN look for is answered by
+filters; of the other parts, those on partition columns choose files, and min, max and null counts
+exclude row groups.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
 
+from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.filter_answers import by_filter
+from sbbf_tool.file.judgment import FileCondition
+from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary
+from sbbf_tool.file.pruning import (
+    answers_by,
+    answers_by_statistics,
+    by_dictionary,
+    excludes_by_statistics,
+)
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.parquet.columns import find_column, quote
-from sbbf_tool.parquet.notation import MAYBE
-from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token
+from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
+from sbbf_tool.predicates import (
+    ColumnValues,
+    Expression,
+    IsNull,
+    columns_of,
+    conjuncts_of,
+    join,
+    values_in,
+)
 from sbbf_tool.reports.probe import RowGroupAnswer
 
 # States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the
@@ -33,94 +48,27 @@ UNKNOWN = "unknown"
 FILTER_PASSES = "filter passes"
 
 
-class Condition(NamedTuple):
-    """A column, and the values that satisfy the condition."""
-
-    column: str
-    values: tuple[str | None, ...]
-    """None is null."""
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     text: str
-    conditions: tuple[Condition, ...]
-
-
-class _QueryParser(Parser):
-    name = "query"
-    hint = (
-        "write column = 'text or UUID', column IN (1, 2) or column IS NULL, joined by "
-        "AND; a name with spaces in double quotes"
-    )
-    token = re.compile(
-        r"""
-        \s*(?:
-            (?P<text>'(?:[^']|'')*')
-            |(?P<quoted>"(?:[^"]|"")*")
-            |(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)
-            |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
-            |(?P<sign>[=(),;])
-        )
-        """,
-        re.VERBOSE,
-    )
-    comparisons = frozenset("=")
-    prefixes = ("DATE", "TIME", "TIMESTAMP", "UUID", "DECIMAL")
-    only_and = True
-
-    def fail(self, token: Token) -> NoReturn:
-        if token.text[:1] in ("<", ">", "!") or token.is_word("BETWEEN", "LIKE", "NOT"):
-            reason = (
-                "filters answer = and IN alone; of other conditions, min and max show "
-                "which row groups are read"
-            )
-            raise UsageError(f"query {self.text!r} has {token.text}: {reason}")
-        super().fail(token)
-
-    def _split(self) -> list[Token]:
-        tokens = super()._split()
-        if tokens and tokens[-1].text == ";":
-            tokens.pop()
-        return tokens
-
-    def check_literal(self, token: Token) -> Token:
-        if token.is_word("NULL"):
-            raise _build_null_error(self.text)
-        if token.is_word("TRUE", "FALSE"):
-            return token
-        return super().check_literal(token)
+    conditions: tuple[ColumnValues, ...]
+    """The values that rows must have by = and IN."""
+    others: Expression | None = None
+    """What rows must satisfy too."""
 
 
 def parse_query(text: str) -> Query:
     """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
-    expression = _QueryParser(text).parse()
-    operands = expression.operands if isinstance(expression, AllOf) else (expression,)
     conditions = []
-    for operand in operands:
-        if isinstance(operand, Comparison | IsNull):
-            condition = _build_condition(operand)
-            conditions.append(condition)
+    others = []
+    for conjunct in conjuncts_of(parse_condition(text)):
+        looked_for = values_in(conjunct)
+        if looked_for is None or isinstance(conjunct, IsNull):
+            others.append(conjunct)
+        else:
+            conditions.append(looked_for)
     words = " ".join(text.split())
-    return Query(words.rstrip("; "), tuple(conditions))
-
-
-def _build_condition(condition: Comparison | IsNull) -> Condition:
-    column = condition.column
-    name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
-    if isinstance(condition, IsNull) or not condition.literals:
-        return Condition(name, (None,))
-    return Condition(name, tuple(map(_value_of, condition.literals)))
-
-
-def _value_of(literal: Token) -> str:
-    return literal.unquoted if literal.kind == "text" else literal.text
-
-
-def _build_null_error(text: str) -> UsageError:
-    return UsageError(
-        f"query {text!r}: no value equals NULL", hint="remove the condition; filters hold no nulls"
-    )
+    return Query(words.rstrip("; "), tuple(conditions), join(others) if others else None)
 
 
 @dataclass(slots=True)
@@ -184,35 +132,117 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
     """Count the row groups that remain after min, max, dictionaries and filters have pruned a
     query.
 
-    Raises UsageError for a value that a column cannot hold.
+    A file that is not in the partitions of the query is not counted. Raises UsageError for a value
+    that a column cannot hold.
     """
-    counts = QueryCounts()
     reuse = reuse or Reuse()
     questions: list[Question] = []
     missing = set()
     for condition in query.conditions:
-        try:
-            column = find_column(file.footer.columns, condition.column)
-        except UsageError:
+        about = _find_column(file, condition.column, reuse)
+        if about is None:
             missing.add(condition.column)
-        else:
+        elif isinstance(about, Column):
             with file.locate_errors():
-                question = reuse.question_of(column, condition.values)
+                question = reuse.question_of(about, condition.values)
             if any(literal.is_null for literal in question.literals):
-                raise _build_null_error(query.text)
+                raise UsageError(
+                    f"query {query.text!r}: no value equals NULL", hint="write column IS NULL"
+                )
             questions.append(question)
-    counts.missing = frozenset(missing)
-    if questions and not missing:
-        for number in range(file.footer.num_row_groups):
-            _count_row_group(file, number, questions, counts)
+        elif all(about.answer(value) == ABSENT for value in condition.values):
+            return QueryCounts()
+    others = None
+    if query.others is not None:
+        for name in columns_of(query.others):
+            if _find_column(file, name, reuse) is None:
+                missing.add(name)
+        if not missing:
+            others = FileCondition(file, query.others, strict=False)
+            if _is_in_other_partition(others):
+                return QueryCounts()
+    counts = QueryCounts(missing=frozenset(missing))
+    if not missing:
+        _count_row_groups(file, questions, others, counts)
     return counts
 
 
-def _count_row_group(
-    file: ParquetFile, number: int, questions: Sequence[Question], counts: QueryCounts
+def _find_column(file: ParquetFile, name: str, reuse: Reuse) -> Column | MissingColumn | None:
+    """Return the column with this name, or the value of the partition; None if the file has
+    neither."""
+    try:
+        return find_column(file.footer.columns, name)
+    except UsageError:
+        path = file.run.path
+        missing = find_missing(file, path, name, strict=False, tables=reuse.tables)
+    if missing is None:
+        return None
+    is_partition = missing.is_partition or missing.partition_value is not None
+    if isinstance(path, TableFile) and missing.name in path.partition_types:
+        is_partition = True  # its value is null
+    return missing if is_partition else None
+
+
+def _is_in_other_partition(others: FileCondition) -> bool:
+    """Return whether a part on partition columns alone excludes the file."""
+    for conjunct in conjuncts_of(others.condition):
+        if others.is_on_partitions(conjunct) and not others.judge(0, conjunct).may_be_true:
+            return True
+    return False
+
+
+def _count_row_groups(
+    file: ParquetFile,
+    questions: Sequence[Question],
+    others: FileCondition | None,
+    counts: QueryCounts,
 ) -> None:
+    row_groups = range(file.footer.num_row_groups)
+    after_statistics = frozenset(row_groups)
+    after_filters = after_statistics
+    if others is not None:
+        after_statistics = frozenset(others.remaining(row_groups))
+        after_filters = frozenset(others.narrow(sorted(after_statistics)))
+        _count_equalities(others, row_groups, counts)
+    for number in row_groups:
+        _count_row_group(
+            file,
+            number,
+            questions,
+            counts,
+            is_excluded=number not in after_statistics,
+            is_filtered=number not in after_filters,
+        )
+
+
+def _count_equalities(
+    others: FileCondition, row_groups: Iterable[int], counts: QueryCounts
+) -> None:
+    """Count the row groups that min and max leave for each column that is compared by equality in a
+    part, such as `a = 1 OR b = 2`."""
+    for part, of_file in others.parts.items():
+        question = of_file.question
+        if question is None or isinstance(part, IsNull):
+            continue
+        for number in row_groups:
+            name = question.column.name
+            may_hold = not excludes_by_statistics(others.file, number, question)
+            counts.after_statistics_by_column[name] += may_hold
+            counts.row_groups_by_column[name] += 1
+
+
+def _count_row_group(
+    file: ParquetFile,
+    number: int,
+    questions: Sequence[Question],
+    counts: QueryCounts,
+    *,
+    is_excluded: bool,
+    is_filtered: bool,
+) -> None:
+    """Count a row group. `is_excluded` and `is_filtered` say whether statistics or filters exclude
+    it by the other parts of the query."""
     counts.row_groups += 1
-    is_excluded = False
     for question in questions:
         may_hold = _may_hold_any(answers_by_statistics(file, number, question))
         counts.after_statistics_by_column[question.column.name] += may_hold
@@ -223,7 +253,7 @@ def _count_row_group(
         return
     counts.after_statistics += 1
     is_in_dictionaries = True
-    passes_filters = True
+    passes_filters = not is_filtered
     states = []
     for question in questions:
         candidates = question.candidates()

@@ -27,7 +27,7 @@ NO_GAIN = "no gain"
 # more occurrences of each.
 FEW_DISTINCT = 100
 _MANY_EACH = 10
-NO_QUERY = "none of the given queries uses it"
+NO_QUERY = "none of the given queries compares it with = or IN"
 NDV_UNKNOWN = "its distinct values cannot be counted"
 _SORTED = 1.5
 """A column counts as nearly sorted if min and max leave at most this many row groups on average."""

@@ -49,7 +49,7 @@ WRITERS = (
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). "
+    help="An expected query: \"user_id = 42 AND day >= '2026-01-31'\" (repeat for more). "
     "@FILE has one a line; -- begins a comment.",
 )
 @click.option(

@@ -16,7 +16,8 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.numbers import format_row_groups
+from sbbf_tool.numbers import format_count, format_row_groups
+from sbbf_tool.reports.probe import CONDITION
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
@@ -43,6 +44,27 @@ _COLUMNS = (
     Heading("filter", WORD),
     Heading("reason", SENTENCE, 4, _reason_of),
 )
+
+
+def _name_means(row: RowGroupExplanation) -> str:
+    """Return what excludes a row group by a part of a condition."""
+    if row.excluded_by is None:
+        return "-"
+    for name in ("dictionary", "filter"):
+        if getattr(row, name) == "absent":
+            return name
+    return "statistics"
+
+
+_PARTS = (
+    Heading("row group", COUNT),
+    Heading("bytes", BYTES, 3),
+    Heading("of columns", BYTES, 4, "column_bytes"),
+    Heading("excluded by", SENTENCE, of=lambda row: row.excluded_by or "-"),
+    Heading("means", WORD, 1, _name_means),
+    Heading("reason", SENTENCE, 2, _reason_of),
+)
+"""Columns for a condition."""
 _ENGINES = (
     Heading("engine", SENTENCE, of="name"),
     Heading("statistics", COUNT, of="skipped_by_statistics"),
@@ -81,8 +103,9 @@ def command(
     $ sbbf explain lake "user_id IN (42, 43)" --engines duckdb
 
     The arguments are those of `sbbf probe`: PATH COLUMN VALUE... takes one PATH, PATH... -c COLUMN
-    --value VALUE takes many, and the last argument may be a condition: "user_id IN (42, 43)". A
-    second table shows, for each engine, how many row groups it skips by each of these means, and
+    --value VALUE takes many, and the last argument may be a condition: "user_id IN (42, 43)". If it
+    has several parts, the table shows which of them excludes each row group. Otherwise, a second
+    table shows, for each engine, how many row groups it skips by each of these means, and
     the share of bytes skipped. For several files, the command prints a line per file that may hold
     the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly
     absent.
@@ -92,13 +115,16 @@ def command(
     """
     from sbbf_tool.verbs.explain import Explain
 
-    files, column, values, also = read_query(files, column, named_values, ask_null=ask_null)
-    if also:
-        raise click.UsageError("explain takes a condition on one column; probe takes several")
+    files, column, values, condition = read_query(files, column, named_values, ask_null=ask_null)
+    verb = Explain(column, values, engines)
+    if condition is not None:
+        verb = Explain.of(condition, engines)
     choice = chosen_verb()
     if choice is not None:
-        return choice.carry(files, column, values)
-    plan = files.plan(Explain(column, values, engines))
+        if verb.column is None:
+            raise click.UsageError("engines are run for a condition on one column with =")
+        return choice.carry(files, verb.column, verb.values)
+    plan = files.plan(verb)
     return report_files(files.outputs, plan, _ExplainView(plan))
 
 
@@ -121,7 +147,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
         self._sums: dict[str, Counter[str]] = {}
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:
-        if report.engines:
+        if report.engines or report.type == CONDITION:
             self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
             by_statistics = engine.skipped_by_statistics
@@ -134,6 +160,9 @@ class _ExplainView(AnswerView["ExplainReport"]):
         return self.take_answer(report, row, is_absent=report.absent)
 
     def show(self, page: Page, report: ExplainReport) -> None:
+        if report.type == CONDITION:
+            self._show_condition(page, report)
+            return
         value = render.value(report.value)
         page.say(f"{report.file}: column {report.column}, {report.type}, value {value}")
         page.table(_COLUMNS, report.row_groups, matters=lambda row: not row.is_absent)
@@ -144,6 +173,15 @@ class _ExplainView(AnswerView["ExplainReport"]):
         page.table(_ENGINES, _group(rows))
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
+        if report.note:
+            page.say(f"note: {report.note}")
+
+    def _show_condition(self, page: Page, report: ExplainReport) -> None:
+        page.say(f"{report.file}: {render.value(report.value)}")
+        page.table(_PARTS, report.row_groups, matters=lambda row: not row.is_absent)
+        remaining = sum(not row.is_absent for row in report.row_groups)
+        total = format_count(len(report.row_groups), "row group")
+        page.say(f"{remaining:,} of {total} may have rows that satisfy the condition")
         if report.note:
             page.say(f"note: {report.note}")
 

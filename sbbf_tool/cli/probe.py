@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.probe import Probe
 
+_UNANSWERED = "nothing answers"
+
 
 @click.command(cls=NegativeValues)
 @query_options
@@ -94,7 +96,7 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and
     reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows that
-    satisfy all parts of a condition; the values are those of its first column. The column '*'
+    satisfy a condition; the values are those of its first part with = or IN. The column '*'
     stands for every one that can hold a value. Statistics are min, max and null counts. The
     column's type determines how values are written: 42, text, or for BYTE_ARRAY the bytes in
     hexadecimal after 0x: 0x00ff. The argument `-` as VALUE reads values from standard input, one
@@ -112,20 +114,20 @@ def command(  # noqa: PLR0913  click passes an argument for each option
     """
     from sbbf_tool.verbs.probe import Probe
 
-    files, column, values, other_conditions = read_query(
+    files, column, values, condition = read_query(
         files, column, named_values, values_file, ask_null=ask_null
     )
-    queried_column = None if column == "*" else column
-    verb = Probe(
-        queried_column,
-        values,
-        dialect=dialect,
-        filters_only=filters_only,
+    options: dict[str, Any] = {
+        "dialect": dialect,
+        "filters_only": filters_only,
         # Rows are found by reading the column.
-        confirm=confirm or rows,
-        rows=rows,
-        also=other_conditions,
-    )
+        "confirm": confirm or rows,
+        "rows": rows,
+    }
+    if condition is not None:
+        verb = Probe.of(condition, **options)
+    else:
+        verb = Probe(None if column == "*" else column, values, **options)
     plan = files.plan(verb, all_versions=all_versions, quick=quick)
     view = _ProbeView(plan, verb, values_file)
     code = report_files(files.outputs, plan, view)
@@ -144,12 +146,15 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def __init__(self, plan: Plan, verb: Probe, values_file: str | None) -> None:
         super().__init__(plan, values_file)
         self._column = verb.column
-        self._values = len(cast("Sequence[object]", verb.values))
+        self._values = len(cast("Sequence[object]", verb.values)) or 1
         self._confirms = verb.confirm
         self._lists_rows = verb.rows
         if verb.rows:
             self.row = Row[RowsReport]
         self._values_with_hits: set[str] = set()
+        self._is_condition = verb.column is None and bool(verb.also)
+        self._unanswered: dict[str, None] = {}
+        """Notes on the parts of a condition that nothing answers."""
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
         return RowsReport(**vars(report)) if self._lists_rows else report
@@ -159,6 +164,9 @@ class _ProbeView(AnswerView["ProbeReport"]):
             self._count_certain(report)
         else:
             self._values_with_hits.update(value for value, *_ in _rows_of(report))
+        for note in report.notes:
+            if note.startswith(_UNANSWERED):
+                self._unanswered[note] = None
         self.counts.update(
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
@@ -187,7 +195,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)
-        page.say_all(f"note: {note}" for note in report.notes)
+        notes = [note for note in report.notes if note not in self._unanswered]
+        page.say_all(f"note: {note}" for note in notes)
         self.show_end(page, "")
 
     def show_line(self, page: Page, report: ProbeReport) -> None:
@@ -206,11 +215,14 @@ class _ProbeView(AnswerView["ProbeReport"]):
             column = self._column or "some columns"
             num_files = format_count(without_filter, "file")
             page.say(f"any of the values: {num_files} {has} no filter for {column}")
+        page.say_all(f"note: {note}" for note in self._unanswered)
         parts = [*self._describe_queried(), *self._describe_outcomes()]
         if self.plan.index is not None:
             excluded = format_count(self.plan.index.excluded, "other file")
             parts.append(f"the index excludes {excluded}")
         values = format_count(self._values, "value")
+        if self._is_condition:
+            values = "the condition"
         num_files = format_count(self.counts["files"], "file")
         answer = "; ".join(parts) or "there is none"
         page.say(f"Queried {values} in {num_files}: {answer}{self.say_what_lacks()}")
@@ -228,17 +240,23 @@ class _ProbeView(AnswerView["ProbeReport"]):
         unsure = counts["unsure"]
         inconclusive = 0 if unsure else counts["inconclusive"]
         if hits:
-            num_values = f"{len(self._values_with_hits):,}"
-            yield f"{format_count(hits, 'file')} {hold} {num_values} of the values"
+            what = f"{len(self._values_with_hits):,} of the values"
+            if self._is_condition:
+                what = "rows that satisfy it"
+            yield f"{format_count(hits, 'file')} {hold} {what}"
         if unsure:
             num_files = format_count(unsure, "file")
-            yield f"{num_files} may hold some of them, which reading does not show"
+            what = "such rows" if self._is_condition else "some of them"
+            yield f"{num_files} may hold {what}, which reading does not show"
         if inconclusive:
             num_files = format_count(inconclusive, "file")
             yield f"{num_files} may hold any of them, because filters gave no answer"
         if hits or unsure or inconclusive:
             if counts["absent"]:
-                yield f"{format_count(counts['absent'], 'file')} cannot hold any of them"
+                what = "such rows" if self._is_condition else "any of them"
+                yield f"{format_count(counts['absent'], 'file')} cannot hold {what}"
+        elif counts["files"] and self._is_condition:
+            yield "no file holds rows that satisfy it"
         elif counts["files"]:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             yield "none of them is in the files" if is_certain else "all of them are excluded"

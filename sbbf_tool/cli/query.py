@@ -25,7 +25,6 @@ from sbbf_tool.numbers import format_count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.plan import Plan
@@ -35,7 +34,7 @@ ABSENT = 1
 Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
-_CONDITION = r"(?i)[=<>]|\s(in|is|not|between|like)\b"
+_CONDITION = r"(?i)[=<>]|\s(in|is|not|between|i?like)\b"
 _NO_TEXT = r"(?si)'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null"
 
 
@@ -94,10 +93,9 @@ def read_query(
     values_file: str | None = None,
     *,
     ask_null: bool,
-) -> tuple[Files, str, Sequence[str | None], Sequence[Condition]]:
-    """Return the files, column and values (None is null) of `PATH COLUMN VALUE...`, of `PATH... -c
-    COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
-    rows must satisfy too.
+) -> tuple[Files, str, Sequence[str | None], str | None]:
+    """Return the files, column and values (None is null) of `PATH COLUMN VALUE...` or of `PATH...
+    -c COLUMN --value VALUE`; or the files and the condition of `PATH... CONDITION`.
     """
     arguments = tuple(map(unmark, files.arguments))
     # Only as an argument does `-` stand for standard input.
@@ -106,12 +104,9 @@ def read_query(
     if column is not None:
         files = files.of(arguments)
     elif not has_values and _ends_with_condition(files, arguments):
-        from sbbf_tool.advice.queries import parse_query
-
         *paths, text = arguments
         _ensure_column(text)
-        (column, conditions), *also = parse_query(text).conditions
-        return files.of(tuple(paths)), column, conditions, also
+        return files.of(tuple(paths)), "", (), text
     else:
         path, column, *rest = _split_arguments(files)
         files = files.of((path,))
@@ -120,7 +115,7 @@ def read_query(
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
-    return files, column, collect_values(values, values_file, ask_null), ()
+    return files, column, collect_values(values, values_file, ask_null), None
 
 
 def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:

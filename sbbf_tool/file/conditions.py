@@ -75,13 +75,16 @@ def find_condition(
     name: str,
     values: object,
     compares: Callable[[Column], Compared] | None = None,
+    *,
+    strict: bool | None = None,
 ) -> ColumnCondition:
     """Return the condition that the column with this name has one of the values, or one of those
-    that `compares` accepts."""
+    that `compares` accepts. `strict` is that of the run, unless given."""
     assert isinstance(values, Sequence), (
         "the values of a verb are converted once: files share the question about them"
     )
-    strict = file.run.strict
+    if strict is None:
+        strict = file.run.strict
     reuse = file.run.reuse or Reuse()
     try:
         with file.locate_errors():

@@ -10,18 +10,24 @@ first dot.
 from __future__ import annotations
 
 import os
-import re
-from datetime import date
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
-from sbbf_tool.file.partitions import doubtful_keys, parse_value, partition_values
+from sbbf_tool.file.partition_order import (
+    EQUAL,
+    is_certainly_equal,
+    judge_stated,
+    orders_of,
+    parse_value,
+    text_in_table,
+)
+from sbbf_tool.file.partitions import doubtful_keys, partition_values
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.file.texts import text_of
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.predicates import ANYTHING, Comparison, IsNull, Truth
 from sbbf_tool.reports.rows import NamedColumn
 
 if TYPE_CHECKING:
@@ -29,11 +35,6 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.places import TableFinder
 
 _ALL_NULL = "the file does not have the column, so that all its rows are null"
-_DATE = r"\d{4}-\d{2}-\d{2}"
-_TIME = r"\d{4,}-\d{1,2}-\d{1,2}[ T]\d|\d{2}:\d{2}"
-_ZONE = r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$"
-_RELATIVE_ERROR = Decimal("1e-6")
-"""Difference below which two numbers may be the same value of a FLOAT."""
 
 
 class MissingColumn(NamedTuple):
@@ -62,12 +63,13 @@ class MissingColumn(NamedTuple):
             has_value = self.is_partition and self.partition_value not in (None, "", "null")
             return ABSENT if is_null and has_value else MAYBE
         stored = self.partition_value
-        if self.partition_type is not None:
-            with ErrorPlace(None, f"column {self.name}"):
-                may_be_equal = may_be_equal_in_type(stored, value, self.partition_type)
-        else:
-            may_be_equal = stored is not None and _may_be_equal(stored, value)
-        return MAYBE if may_be_equal else ABSENT
+        with ErrorPlace(None, f"column {self.name}"):
+            if stored is None:
+                if self.partition_type is not None:
+                    parse_value(text_in_table(value), self.partition_type)
+                return ABSENT
+            orders = orders_of(stored, value, self.partition_type)
+        return MAYBE if orders & EQUAL else ABSENT
 
     def is_in_all_rows(self, value: object) -> bool:
         """Return whether each row certainly has the value."""
@@ -76,10 +78,13 @@ class MissingColumn(NamedTuple):
             return False
         if value is None or stored is None:
             return value is None and stored is None
-        if self.partition_type is not None:
-            return is_equal_in_type(stored, value, self.partition_type)
-        # Without a type, some readers take these texts for null.
-        return stored == str(value) and stored not in ("", "null")
+        return is_certainly_equal(stored, value, self.partition_type)
+
+    def judge(self, part: Comparison | IsNull) -> Truth:
+        """Return what a part of a condition on the column may be."""
+        if not self.is_certain:
+            return ANYTHING
+        return judge_stated(part, self.partition_value, self.partition_type)
 
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
@@ -181,110 +186,3 @@ def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingCo
             partition_type = name.partition_types.get(key)
             return MissingColumn(full_name, reason, value, partition_type=partition_type)
     return MissingColumn(full_name, _ALL_NULL)
-
-
-def _may_be_equal(stored: str, value: object) -> bool:
-    """Return whether a partition value, as text of an unknown type, may equal a value; False is
-    certain."""
-    if not isinstance(value, str | int | float | Decimal | date):
-        return True
-    text = _text_of(value)
-    if re.search(_TIME, stored) or re.search(_TIME, text):
-        return True
-    stored = _pad_date(stored.strip())
-    text = _pad_date(text.strip())
-    if stored.casefold() == text.casefold():
-        return True
-    if re.fullmatch(_DATE, stored):
-        has_digits = any(map(str.isdigit, text))
-        return has_digits and not re.fullmatch(_DATE, text)
-    stored_number = _number(stored)
-    number = _number(text)
-    if stored_number is None or number is None:
-        return text.startswith(("0x", "0X"))
-    if _is_float(stored) or _is_float(text):
-        return _are_close(stored_number, number)
-    return stored_number == number
-
-
-def _pad_date(text: str) -> str:
-    """Write 2024-1-3, which DuckDB reads as a date, as 2024-01-03."""
-    return re.sub(r"(?<=\d-)\d\b", r"0\g<0>", text)
-
-
-def _are_close(first: Decimal, second: Decimal) -> bool:
-    """Return whether two numbers may be the same value of a FLOAT."""
-    if not (first.is_finite() and second.is_finite()):
-        return True
-    try:
-        largest = max(abs(first), abs(second))
-        return abs(first - second) <= _RELATIVE_ERROR * largest
-    except ArithmeticError:
-        # One of them is beyond the range of Decimal.
-        return True
-
-
-def is_equal_in_type(stored: str, value: object, type_name: str) -> bool:
-    """Return whether a partition value of a table certainly equals a value."""
-    text = _text_of(value)
-    try:
-        key = parse_value(text, type_name)
-        stored_key = parse_value(stored, type_name)
-    except UsageError:
-        return False
-    # Bytes have several forms as text, and NaN equals itself for some readers only.
-    is_number = isinstance(key, tuple) and isinstance(key[-1], Decimal)
-    is_nan = is_number and key[0]
-    if key is None or is_nan:
-        return False
-    if _differ_in_zone(stored, text, type_name):
-        return False
-    return bool(key == stored_key)
-
-
-def _text_of(value: object) -> str:
-    """Return the text of a value as tables write it."""
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
-
-
-def _differ_in_zone(stored: str, text: str, type_name: str) -> bool:
-    if not type_name.lower().startswith("timestamp"):
-        return False
-    has_stored_zone = bool(re.search(_ZONE, stored))
-    has_zone = bool(re.search(_ZONE, text))
-    return has_stored_zone != has_zone
-
-
-def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> bool:
-    """Return whether a partition value of a table may equal a value; False is certain. Raises
-    UsageError if the type has no such value."""
-    text = _text_of(value)
-    key = parse_value(text, type_name)
-    if stored is None:
-        return False
-    try:
-        stored_key = parse_value(stored, type_name)
-    except UsageError:
-        return True
-    if key is None or _differ_in_zone(stored, text, type_name):
-        # Bytes have several forms as text, and a reader may take a timestamp without a zone for
-        # local time.
-        return True
-    if type_name.lower().startswith(("float", "double", "real")):
-        return _may_be_equal(stored, text)
-    return bool(key == stored_key)
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        return Decimal(text.strip())
-    except InvalidOperation:
-        return None
-
-
-def _is_float(text: str) -> bool:
-    return not re.fullmatch(r"\s*[-+]?\d+\s*", text)

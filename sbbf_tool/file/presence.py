@@ -4,8 +4,9 @@ may hold them, and rows that a table has deleted are left out.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
 from itertools import accumulate, repeat
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sbbf_tool.file.condition_rows import decide_rows
 from sbbf_tool.file.confirm import (
     ROUNDED,
     Match,
@@ -30,12 +32,20 @@ from sbbf_tool.file.question import Question
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
-from sbbf_tool.reports.probe import PRESENT, Hit, LongSequence, RowGroupAnswer, RowMatch
+from sbbf_tool.reports.probe import (
+    PRESENT,
+    Hit,
+    InconclusiveRowGroups,
+    LongSequence,
+    RowGroupAnswer,
+    RowMatch,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sbbf_tool.file.conditions import NarrowedCondition
+    from sbbf_tool.file.judgment import FileCondition
     from sbbf_tool.file.parquet_file import ParquetFile
 
 
@@ -53,18 +63,27 @@ class _SatisfyingRows(NamedTuple):
     """The rows of a row group that satisfy a condition: a flag for each row."""
 
     certain: NDArray[np.bool_]
-    rounded: NDArray[np.bool_]
-    """Rows that have what a value is in single precision."""
+    possible: NDArray[np.bool_]
+    """These, and rows of which reading does not show it."""
     doubt: str | None = None
-    """Why other rows may satisfy the condition too."""
+    """Why reading does not show it."""
     unreadable: Sequence[str] = ()
+
+
+class _Subject(NamedTuple):
+    """What rows are looked for."""
+
+    name: str
+    """The column."""
+    text: Callable[[int], str]
+    """Returns how the value at a position is reported."""
 
 
 class _Presence:
     """The row groups that have each value, and in how many rows."""
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
+    def __init__(self, subject: _Subject) -> None:
+        self._subject = subject
         self._row_groups: dict[Match, list[int]] = {}
         self._counts: Counter[Match] = Counter()
 
@@ -89,7 +108,7 @@ class _Presence:
 
     def _hit(self, match: Match, doubt: str | None) -> Hit:
         at = match.position
-        text = self._question.text(at)
+        text = self._subject.text(at)
         row_groups = self._row_groups[match]
         if doubt is not None:
             return Hit(text, tuple(row_groups), CANNOT_SAY, doubt, position=at)
@@ -106,56 +125,104 @@ def confirm_values(
     question: Question,
     answers: Sequence[RowGroupAnswers],
     also: Sequence[NarrowedCondition],
+    condition: FileCondition | None = None,
     *,
     with_rows: bool,
 ) -> FileAnswers:
     """Read the columns of the row groups that may hold values: return the values that are there,
-    and what reading cannot show."""
+    and what reading cannot show. Rows must satisfy the other conditions too."""
+    rest: list[RowGroupAnswers] = []
+    unreadable: list[str] = []
+
+    def read_values() -> Iterator[tuple[int, list[ValueRows]]]:
+        for each in answers:
+            content = _read(file, question, each)
+            if content.values or not content.rest.is_absent:
+                content = _keep_rows(file, content, also, condition)
+            unreadable.extend(content.unreadable)
+            rest.append(content.rest)
+            yield each.row_group, content.values
+
+    subject = _Subject(question.column.name, question.text)
+    present = _conclude(file, subject, read_values(), with_rows=with_rows)
+    open_answers = find_answers(question, rest)
+    return FileAnswers(
+        (*present.hits, *open_answers.hits),
+        open_answers.inconclusive,
+        present.rows,
+        [*unreadable, *present.unreadable],
+    )
+
+
+def confirm_condition(
+    condition: FileCondition,
+    row_groups: Iterable[int],
+    column: str,
+    text: str,
+    *,
+    with_rows: bool,
+) -> FileAnswers:
+    """Read the columns of a condition: return the rows that satisfy it, as those of the value
+    `text` of a column, and what reading cannot show. Raises UsageError if nothing decides a
+    part."""
+    undecided: dict[str | None, list[int]] = {}
+    unreadable: list[str] = []
+
+    def read_rows() -> Iterator[tuple[int, list[ValueRows]]]:
+        for row_group in row_groups:
+            decided = decide_rows(condition, row_group)
+            unreadable.extend(decided.unreadable)
+            if decided.doubt is not None:
+                undecided.setdefault(decided.doubt, []).append(row_group)
+            rows = np.flatnonzero(decided.certain).astype(np.uint64)
+            if len(rows):
+                value = ValueRows(Match(0), array("Q", rows.tobytes()))
+                yield row_group, [value]
+
+    subject = _Subject(column, lambda at: text)
+    present = _conclude(condition.file, subject, read_rows(), with_rows=with_rows)
+    inconclusive = []
+    for doubt, numbers in undecided.items():
+        inconclusive.append(InconclusiveRowGroups(tuple(numbers), CANNOT_SAY, doubt))
+    return present._replace(
+        inconclusive=tuple(inconclusive), unreadable=[*unreadable, *present.unreadable]
+    )
+
+
+def _conclude(
+    file: ParquetFile,
+    subject: _Subject,
+    values_by_row_group: Iterable[tuple[int, list[ValueRows]]],
+    *,
+    with_rows: bool,
+) -> FileAnswers:
+    """Leave out the rows that a table has deleted; return what is present, and the rows."""
     path = file.run.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
     keeps_rows = bool(with_rows or deletes)
-    presence = _Presence(question)
-    rest: list[RowGroupAnswers] = []
-    unreadable: list[str] = []
+    presence = _Presence(subject)
     kept: dict[int, list[ValueRows]] = {}
-    for content in _read_all(file, question, answers, also):
-        unreadable += content.unreadable
-        rest.append(content.rest)
+    for row_group, values in values_by_row_group:
         if keeps_rows:
-            kept[content.rest.row_group] = content.values
+            kept[row_group] = values
         else:
-            presence.add(content.rest.row_group, content.values)
+            presence.add(row_group, values)
     doubt = None
+    unreadable: Sequence[str] = ()
     first_rows = _list_first_rows(file) if kept else []
     if kept and deletes:
         remaining = drop_deleted(kept, first_rows, deletes)
         kept = remaining.by_row_group
         doubt = remaining.doubt
-        unreadable += remaining.unreadable
+        unreadable = remaining.unreadable
     for row_group, values in kept.items():
         presence.add(row_group, values)
     rows: Sequence[RowMatch] = ()
     if with_rows and doubt is None:
-        list_rows = partial(_list_rows, question, kept, first_rows)
+        list_rows = partial(_list_rows, subject, kept, first_rows)
         num_rows = presence.count_rows()
         rows = tuple_of_few(LongSequence(RowMatch, list_rows, num_rows))
-    open_answers = find_answers(question, rest)
-    hits = (*presence.hits(doubt), *open_answers.hits)
-    return FileAnswers(hits, open_answers.inconclusive, rows, unreadable)
-
-
-def _read_all(
-    file: ParquetFile,
-    question: Question,
-    answers: Iterable[RowGroupAnswers],
-    also: Sequence[NarrowedCondition],
-) -> Iterator[_ReadValues]:
-    """Read the row groups: yield of each the rows that satisfy all conditions."""
-    for each in answers:
-        content = _read(file, question, each)
-        if also and (content.values or not content.rest.is_absent):
-            content = _keep_rows(file, content, also)
-        yield content
+    return FileAnswers(tuple(presence.hits(doubt)), (), rows, unreadable)
 
 
 def _list_first_rows(file: ParquetFile) -> list[int]:
@@ -165,17 +232,16 @@ def _list_first_rows(file: ParquetFile) -> list[int]:
 
 
 def _list_rows(
-    question: Question, kept: Mapping[int, list[ValueRows]], first_rows: Sequence[int]
+    subject: _Subject, kept: Mapping[int, list[ValueRows]], first_rows: Sequence[int]
 ) -> Iterator[tuple[int, int, str, str]]:
     """Yield the fields of a `RowMatch` for each row that certainly has a value, in order."""
-    name = question.column.name
     for row_group, values in kept.items():
         rows_of_values = [
             zip(rows, repeat(match.position)) for match, rows in values if not match.is_rounded
         ]
         first_row = first_rows[row_group]
         for row, at in merge(*rows_of_values):
-            yield row_group, first_row + row, question.text(at), name
+            yield row_group, first_row + row, subject.text(at), subject.name
 
 
 def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:
@@ -204,9 +270,14 @@ def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _R
 
 
 def _keep_rows(
-    file: ParquetFile, content: _ReadValues, also: Sequence[NarrowedCondition]
+    file: ParquetFile,
+    content: _ReadValues,
+    also: Sequence[NarrowedCondition],
+    condition: FileCondition | None,
 ) -> _ReadValues:
     """Keep the rows that satisfy the other conditions."""
+    if not also and condition is None:
+        return content
     values, rest, _ = content
     number = rest.row_group
     unreadable = [*content.unreadable]
@@ -220,13 +291,15 @@ def _keep_rows(
         satisfying = _find_rows(file, each, number, possible)
         unreadable += satisfying.unreadable
         certain &= satisfying.certain
-        doubt = satisfying.doubt
-        if doubt is None:
-            possible &= satisfying.certain | satisfying.rounded
-            if (possible & ~satisfying.certain).any():
-                doubt = ROUNDED
-        if doubt is not None and reason is None:
-            reason = f"column {each.condition.named.name}: {doubt}"
+        possible &= satisfying.possible
+        if satisfying.doubt is not None and reason is None:
+            reason = f"column {each.condition.named.name}: {satisfying.doubt}"
+    if condition is not None and possible.any():
+        decided = decide_rows(condition, number)
+        unreadable += decided.unreadable
+        certain &= decided.certain
+        possible &= decided.possible
+        reason = reason or decided.doubt
     is_any_possible = possible.any()
     is_any_open = (possible & ~certain).any()
     if not is_any_possible or is_any_open:
@@ -243,20 +316,25 @@ def _find_rows(
 ) -> _SatisfyingRows:
     """Find the rows that satisfy a condition. Nothing is read if no row is possible."""
     certain = np.zeros_like(possible)
-    rounded = np.zeros_like(possible)
     about = condition.about
     if not isinstance(about, Question):
         certain |= any(map(about.is_in_all_rows, condition.condition.values))
         reason = None if certain.all() else about.reason
-        return _SatisfyingRows(certain, rounded, reason)
+        return _SatisfyingRows(certain, np.ones_like(possible), reason)
     if not possible.any():
-        return _SatisfyingRows(certain, rounded)
+        return _SatisfyingRows(certain, certain)
+    rounded = np.zeros_like(possible)
     content = _read(file, about, condition.answers[row_group])
     for match, rows in content.values:
         flags = rounded if match.is_rounded else certain
         flags[np.asarray(rows, np.int64)] = True
     doubt = _find_doubt(content.rest)
-    return _SatisfyingRows(certain, rounded, doubt, content.unreadable)
+    if doubt is not None:
+        return _SatisfyingRows(certain, np.ones_like(possible), doubt, content.unreadable)
+    either = certain | rounded
+    if (possible & either & ~certain).any():
+        doubt = ROUNDED
+    return _SatisfyingRows(certain, either, doubt, content.unreadable)
 
 
 def _find_doubt(answers: RowGroupAnswers) -> str | None:

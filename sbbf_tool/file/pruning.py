@@ -184,6 +184,14 @@ def by_statistics(
     return question.candidates(limits)
 
 
+def excludes_by_statistics(file: ParquetFile, row_group: int, question: Question) -> bool:
+    """Return whether statistics exclude all values of a question."""
+    if by_statistics(file, row_group, question):
+        return False
+    verdicts = _list_verdicts(file, row_group, question, filters_only=False)
+    return all(verdict.is_absent for verdict in verdicts)
+
+
 def _answer_special(
     file: ParquetFile,
     row_group: int,
@@ -198,7 +206,7 @@ def _answer_special(
     if reason := doubt_of_chunk(file, row_group, column, question.values):
         return RowGroupAnswer(row_group, CANNOT_SAY, reason)
     if literal.is_null:
-        return RowGroupAnswer(row_group, *_of_null(file, row_group, column))
+        return RowGroupAnswer(row_group, *answer_null(file, row_group, column))
     if meta.has_only_nulls:
         return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
     limits = bounds_of(file.footer, row_group, column)
@@ -210,7 +218,7 @@ def _answer_special(
     return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
 
 
-def _of_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str | None]:
+def answer_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str | None]:
     """Return whether a row of the chunk may be null. The null count of a list is not used: in some
     files it includes empty lists."""
     if column.max_repetition:

@@ -101,7 +101,7 @@ def parse(column: Column, text: str | None) -> Literal:
         )
     if column.doubt:
         return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
-    notation = _notation(column)
+    notation = notation_of(column)
     try:
         if text[:2] in ("0x", "0X") and notation is not TEXT:
             return _parse_plain(column, notation, text)
@@ -132,7 +132,7 @@ def parse_object(column: Column, value: object) -> Literal:
         return parse(column, str(value))
     if isinstance(value, str):
         return parse(column, value)
-    is_text = _notation(column) is TEXT
+    is_text = notation_of(column) is TEXT
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
         hexadecimal = f"0x{plain.hex()}"
@@ -166,11 +166,11 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
     absent = Literal(text, verdict=ABSENT, note=reason)
     if column.physical == "BOOLEAN" or column.doubt:
         return unsure
-    notation = _notation(column)
+    notation = notation_of(column)
     is_numeric = notation in (INTEGERS, DECIMALS, FLOATS)
     if not is_numeric or isinstance(value, bytes | bytearray | memoryview):
         return unsure
-    number = _number(text)
+    number = parse_number(text)
     if number is None:
         return unsure
     if notation is INTEGERS:
@@ -205,7 +205,7 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
     return literal._replace(forms=(exact, other), rounded=(other,))
 
 
-def _number(text: str) -> Decimal | None:
+def parse_number(text: str) -> Decimal | None:
     """Return the number that a text of reasonable length means; None if it means none, or no finite
     one."""
     from decimal import Decimal, InvalidOperation
@@ -241,7 +241,7 @@ def other_meaning(column: Column, text: str) -> str | None:
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
     shown = f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
-    if _notation(column) is TEXT:
+    if notation_of(column) is TEXT:
         uuid = re.fullmatch(_UUID, text)
         if uuid is None:
             return None
@@ -287,7 +287,7 @@ def format_plain(column: Column, plain: bytes) -> str:
     if column.physical == "BOOLEAN" or column.doubt or has_other_width:
         return f"0x{plain.hex()}"
     try:
-        return _notation(column).format(column, plain)
+        return notation_of(column).format(column, plain)
     except (ValueError, OverflowError):
         return f"0x{plain.hex()}"
 
@@ -303,7 +303,7 @@ def format_short(column: Column, plain: bytes, most: int = _SHOWN_CHARACTERS) ->
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _notation(column: Column) -> Notation:
+def notation_of(column: Column) -> Notation:
     logical = column.logical
     usual = _BY_PHYSICAL[column.physical]
     if logical is None:
@@ -322,19 +322,19 @@ def may_be_text(column: Column) -> bool:
     hexadecimal, as 0x.."""
     if column.physical == "BOOLEAN" or column.doubt:
         return False
-    notation = _notation(column)
+    notation = notation_of(column)
     return notation is TEXT or (notation is BYTES and column.width is None)
 
 
 def are_text(column: Column) -> bool:
     """Return whether every text is stored in the column as its own bytes."""
-    return may_be_text(column) and _notation(column) is TEXT
+    return may_be_text(column) and notation_of(column) is TEXT
 
 
 def are_integers(column: Column) -> bool:
     """Return whether `parse_integers` can parse values of the column."""
     is_plain = not column.doubt and narrow_bits(column) is None
-    return column.physical in ("INT32", "INT64") and is_plain and _notation(column) is INTEGERS
+    return column.physical in ("INT32", "INT64") and is_plain and notation_of(column) is INTEGERS
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
@@ -361,7 +361,7 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
 def _is_rounded(column: Column, value: object) -> bool:
     """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the
     nearest double, not its digits."""
-    if _notation(column) is not DECIMALS:
+    if notation_of(column) is not DECIMALS:
         return False
     return isinstance(value, numbers.Real) and not hasattr(value, "__index__")
 

@@ -165,6 +165,15 @@ class PlainValues:
             numbers = equals.floats(self.column, self._fixed(self._width))
         return np.zeros(len(self), np.bool_) if numbers is None else np.isnan(numbers)
 
+    def fixed(self) -> memoryview:
+        """Return the plain bytes of values of a fixed width, back to back."""
+        assert self._width is not None
+        return self._fixed(self._width)
+
+    def array(self) -> pa.Array:
+        """Return the values as pyarrow has decoded them."""
+        return self._array
+
     def _fixed(self, width: int) -> memoryview:
         start = self._array.offset * width
         end = start + len(self) * width

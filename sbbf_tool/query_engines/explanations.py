@@ -44,6 +44,8 @@ class RowGroupExplanation(Frozen):
     filter: str
     """`absent`, `maybe`, `cannot say` or `no filter`."""
     filter_reason: str | None
+    excluded_by: str | None = None
+    """The part of a condition that no row satisfies."""
 
     @property
     def is_absent(self) -> bool:

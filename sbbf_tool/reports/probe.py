@@ -19,6 +19,9 @@ PRESENT = "present"
 CANNOT_SAY = "cannot say"
 NO_FILTER = "no filter"
 
+CONDITION = "condition"
+"""Type in a report on rows that satisfy a condition, whose text is its only value."""
+
 MANY_VALUES = 1000
 """For more values than this, hits are made when they are looked at."""
 
@@ -181,7 +184,8 @@ class ProbeReport(Tabular):
     column: str | None
     """None for all columns."""
     type: str | None
-    """None if the file does not have the column, although its table does; `any` for all columns."""
+    """None if the file does not have the column, although its table does; `any` for all columns;
+    `condition` if the only value is the text of a condition, and the columns are those of it."""
     num_values: int
     """Number of values that were queried."""
     row_groups: int

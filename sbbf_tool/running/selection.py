@@ -229,10 +229,12 @@ class Selection:
         """Yield the table itself, as skipped, if rows that are in none of its files may hold a
         value that a verb looks for."""
         table = self.table
-        if table is None or self.listing is not None or needs.values is None:
+        if table is None or self.listing is not None:
+            return
+        values = None if needs.any_values else needs.values
+        if values is None and not needs.any_values:
             return
         column = next(iter(needs.columns), None)
-        values = needs.values or ()
         if table.query_other_rows(column, values, all_versions=self.all_versions):
             yield ListedFile(table.name, skipped=INLINED)
 

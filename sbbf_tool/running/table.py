@@ -113,7 +113,7 @@ class Table(ABC):
     """Paths of the columns whose values are in the table's metadata, and not in its files."""
     partition_types: Mapping[str, str] = {}
     """Types of the partition values by their names, in the words of the format; see
-    `file.partitions.parse_value`."""
+    `file.partition_order.parse_value`."""
 
     why_unchangeable: RefusedError | None = None
     """Why no command changes the table under this name, as far as that is known without a trial."""
@@ -142,10 +142,10 @@ class Table(ABC):
         )
 
     def query_other_rows(
-        self, column: str | None, values: Sequence[object], *, all_versions: bool = False
+        self, column: str | None, values: Sequence[object] | None, *, all_versions: bool = False
     ) -> bool:
         """Return whether rows that are in none of the files may hold one of the values in a column,
-        or in any; None is null."""
+        or in any; None among the values is null. Without values, return whether there are rows."""
         return False
 
     @abstractmethod

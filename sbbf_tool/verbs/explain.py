@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
+from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
+    DICTIONARY,
+    FILTER,
+    STATISTICS,
     answers_by,
     answers_by_statistics,
     by_dictionary,
@@ -32,8 +36,9 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
-from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.parquet.statistics import Bounds, bounds
+from sbbf_tool.predicates import Expression, columns_of, values_in
 from sbbf_tool.query_engines.explanations import (
     EngineExplanation,
     count_steps,
@@ -53,7 +58,7 @@ from sbbf_tool.query_engines.verdicts import (
     trusted_bounds,
 )
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
-from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
+from sbbf_tool.reports.probe import CONDITION, NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
@@ -109,15 +114,43 @@ class Explain(ReadingVerb[ExplainReport]):
 
     name = "explain"
     report = ExplainReport
-    column: str = opt("The column of the query", convert=as_name)
+    column: str | None = opt(
+        "The column of the query; None for a condition",
+        convert=lambda name: name and as_name(name),
+    )
     values: object = opt("The value of the query, or several", convert=values_of)
     engine_names: Iterable[str] = opt("Only these engines", default=(), convert=as_engines)
+    condition: str | None = opt("A condition in place of column and values", default=None)
+
+    def ensure_valid(self) -> None:
+        if (self.column is None) == (self.condition is None):
+            raise UsageError("explain takes a column and values, or a condition")
+
+    @classmethod
+    def of(cls, condition: str, engine_names: Iterable[str] = ()) -> Explain:
+        """Return the verb that explains a condition, such as `id IN (1, 2) AND amount > 5`.
+
+        Of a condition on one column with = or IN, the report is that of its values. Of another one,
+        the report says which part excludes each row group (`excluded_by`), without regard to
+        engines.
+        """
+        looked_for = values_in(parse_condition(condition))
+        if looked_for is None:
+            return cls(None, (), engine_names, condition)
+        return cls(looked_for.column, looked_for.values, engine_names)
 
     def needs(self) -> Needs:
+        if self.condition is not None:
+            columns = columns_of(parse_condition(self.condition))
+            return Needs(columns=columns, any_values=True)
+        assert self.column is not None
         return Needs(columns=(self.column,), values=self.values)
 
     def on(self, file: ParquetFile) -> ExplainReport:
+        if self.condition is not None:
+            return _explain_condition(file, parse_condition(self.condition))
         assert isinstance(self.values, Sequence)
+        assert self.column is not None
         if not self.values:
             raise UsageError("no value to query")
         engines = engines_of(tuple(self.engine_names))
@@ -186,6 +219,60 @@ def _explain_question(
         warnings=question.warnings(file.footer),
         named_columns=(NamedColumn(name, question.column.type_name),),
         unfit=question.unfit,
+    )
+
+
+def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainReport:
+    """Return the report that says which part of a condition excludes each row group."""
+    from sbbf_tool.file.judgment import FileCondition
+    from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
+
+    condition = FileCondition(file, expression)
+    condition.narrow(range(file.footer.num_row_groups))
+    indices = set()
+    for part in condition.parts.values():
+        if isinstance(part.about, Column):
+            indices.add(part.about.index)
+    row_groups = []
+    for number in range(file.footer.num_row_groups):
+        answers = dict.fromkeys((STATISTICS, DICTIONARY, FILTER), MAYBE)
+        exclusion = condition.explain(number)
+        if exclusion is not None:
+            answers[exclusion.means] = ABSENT
+        column_bytes = 0
+        for index in indices:
+            column_bytes += file.footer.chunk_meta(number, index).bytes
+        row_group = RowGroupExplanation(
+            row_group=number,
+            rows=file.footer.num_rows(number) or 0,
+            bytes=row_group_bytes(file, number),
+            column_bytes=column_bytes,
+            min_value=None,
+            max_value=None,
+            statistics=answers[STATISTICS],
+            statistics_reason=exclusion and exclusion.reason,
+            dictionary=answers[DICTIONARY],
+            dictionary_reason=None,
+            filter=answers[FILTER],
+            filter_reason=None,
+            excluded_by=exclusion and exclusion.text,
+        )
+        row_groups.append(row_group)
+    return ExplainReport(
+        file=file.name,
+        column=", ".join(columns_of(expression)),
+        type=CONDITION,
+        value=expression.text,
+        note="; ".join(condition.notes()) or None,
+        absent=_is_absent(row_groups),
+        bytes=sum(row_group.bytes for row_group in row_groups),
+        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
+        row_groups=tuple(row_groups),
+        engines=(),
+        unreadable=tuple(condition.unreadable),
+        named_columns=tuple(name_columns(condition)),
+        unfit=tuple(list_unfit(condition)),
+        warnings=tuple(list_warnings(condition)),
     )
 
 

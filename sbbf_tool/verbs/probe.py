@@ -5,10 +5,9 @@ holds all values.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.conditions import (
@@ -17,19 +16,17 @@ from sbbf_tool.file.conditions import (
     find_condition,
     list_conditions,
 )
-from sbbf_tool.file.hits import FileAnswers, find_answers, tuple_of_few
+from sbbf_tool.file.hits import FileAnswers, find_answers
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.texts import text_of, values_of
-from sbbf_tool.frozen import opt, replace
+from sbbf_tool.frozen import opt
 from sbbf_tool.parquet.notation import CANNOT_SAY
 from sbbf_tool.reports.probe import (
     MANY_VALUES,
     Hit,
     InconclusiveRowGroups,
-    LongSequence,
     ProbeReport,
-    RowMatch,
     UnfitValue,
 )
 from sbbf_tool.reports.rows import NamedColumn
@@ -40,23 +37,39 @@ if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
+    from sbbf_tool.file.judgment import FileCondition
     from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.predicates import Expression
     from sbbf_tool.verbs.verb import ReadOptions
 
 
-def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
-    """Return the names of columns, each with the values of which a row must have one. Raises
-    UsageError for anything else."""
+_Also: TypeAlias = "tuple[tuple[str, Sequence[object]] | Expression, ...]"
+
+
+def _conditions_of(also: Any) -> _Also:
+    """Return the parts that a row must satisfy: names of columns, each with the values of which it
+    must have one, and other conditions. Raises UsageError for anything else."""
+    if isinstance(also, tuple) and not also:
+        return ()
+    # Most queries have no condition.
+    from sbbf_tool.condition_parser import parse_condition
+    from sbbf_tool.predicates import Expression, conjuncts_of, values_in
+
     items = also
     if isinstance(also, str):
-        from sbbf_tool.advice.queries import parse_query  # few queries have conditions as text
-
-        items = parse_query(also).conditions
+        items = conjuncts_of(parse_condition(also))
     elif isinstance(also, Mapping):
         items = also.items()
-    conditions = []
+    conditions: list[tuple[str, Sequence[object]] | Expression] = []
     try:
-        for column, values in items:
+        for item in items:
+            looked_for = item
+            if isinstance(item, Expression):
+                looked_for = values_in(item)
+                if looked_for is None:
+                    conditions.append(item)
+                    continue
+            column, values = looked_for
             conditions.append((as_name(column), values_of(values)))
     except (TypeError, ValueError):
         raise UsageError(f"also is a condition, or values by column, not {also!r}") from None
@@ -75,8 +88,9 @@ class Probe(ReadingVerb[ProbeReport]):
     variable length. Only an absence is certain, if filters have no false negatives and statistics
     are not wrong; with `confirm`, a presence too, and what reading does not show is `cannot say`;
     rows that a table has deleted are not present. With `also`, a text such as
-    `device = 'x' AND city IS NULL` or values by column, only rows count that satisfy this condition
-    too. With None as `column`, each column is queried for the values that its type can hold.
+    `device = 'x' AND amount > 5` or values by column, only rows count that satisfy this condition
+    too. With None as `column`, each column is queried for the values that its type can hold; with
+    no values, the rows are looked for that satisfy `also`: see `of`.
     Filters of a draft of the format answer only if `dialect` is their dialect (see
     `bloom.dialects`) and some values of the column, which are read for this purpose, confirm it;
     filters of the released format are always queried as such. A column that the file lacks is an
@@ -112,10 +126,53 @@ class Probe(ReadingVerb[ProbeReport]):
         convert=_conditions_of,
     )
 
+    @classmethod
+    def of(cls, condition: str, **options: Any) -> Probe:
+        """Return the verb that looks for rows that satisfy a condition, such as `id IN (1, 2) AND
+        (amount > 5 OR city IS NULL)`; see `predicates`.
+
+        If a part that is joined by AND is about values of a column, with = or IN, the report is
+        about these values. Otherwise its only value is the text of the condition. With `confirm`,
+        the whole condition is decided. Raises UsageError for a condition that cannot be parsed and,
+        with `confirm`, for one with a part that nothing decides.
+        """
+        from sbbf_tool.condition_parser import parse_condition
+        from sbbf_tool.predicates import IsNull, conjuncts_of, values_in
+
+        expression = parse_condition(condition)
+        conjuncts = list(conjuncts_of(expression))
+        for conjunct in sorted(conjuncts, key=lambda each: isinstance(each, IsNull)):
+            looked_for = values_in(conjunct)
+            if looked_for is not None:
+                conjuncts.remove(conjunct)
+                return cls(looked_for.column, looked_for.values, also=conjuncts, **options)
+        return cls(None, (), also=[expression], **options)
+
+    @cached_property
+    def _tree(self) -> Expression | None:
+        """The conditions other than values by column."""
+        if len(self._also_values) == len(self.also):
+            return None
+        from sbbf_tool.predicates import join
+
+        return join([each for each in self.also if each not in self._also_values])
+
+    @cached_property
+    def _also_values(self) -> list[tuple[str, Sequence[object]]]:
+        if not self.also:
+            return []
+        from sbbf_tool.predicates import Expression
+
+        return [each for each in self.also if not isinstance(each, Expression)]
+
     def ensure_valid(self) -> None:
         if self.dialect is not None:
             _find_dialect(self.dialect)
-        if self.column is not None:
+        if self._tree is not None and (self.confirm or self.rows):
+            from sbbf_tool.predicates import BY_ENGINE, UNDECIDED, ensure_answered
+
+            ensure_answered(self._tree, UNDECIDED, BY_ENGINE)
+        if self.column is not None or self._looks_for_rows:
             return
         num_values = len(cast("Sequence[object]", self.values))
         if self.also or num_values > MANY_VALUES:
@@ -124,27 +181,76 @@ class Probe(ReadingVerb[ProbeReport]):
             )
 
     def needs(self) -> Needs:
-        columns = [self.column, *dict(self.also)]
+        columns = [self.column, *dict(self._also_values)]
+        if self._tree is not None:
+            from sbbf_tool.predicates import columns_of
+
+            columns += columns_of(self._tree)
         return Needs(
-            columns=tuple(filter(None, columns)),
+            columns=tuple(dict.fromkeys(filter(None, columns))),
             values=self.values,
             excludes=self.column is not None and self.compares is None,
+            any_values=self._looks_for_rows,
         )
 
+    @property
+    def _looks_for_rows(self) -> bool:
+        """Whether the verb looks for rows by a condition, and not for values."""
+        return self.column is None and self._tree is not None and not self.values
+
     def on(self, file: ParquetFile) -> ProbeReport:
-        if self.column is None:
+        conditions = []
+        if self.column is None and self._tree is None:
             file.expect_filters(file.footer.columns)  # those of all columns concurrently
             all_conditions = list_conditions(file, self.values)
             reports = [self._report(file, [condition]) for condition in all_conditions]
-            return _merge(file, self.values, reports)
-        conditions = [find_condition(file, self.column, self.values, self.compares)]
-        for name, values in self.also:
-            conditions.append(find_condition(file, name, values))
-        return self._report(file, conditions)
+            from sbbf_tool.file.every_column import merge_reports
 
-    def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
-        narrowed = self._narrow(file, conditions)
+            return merge_reports(file, self.values, reports)
+        if self.column is not None:
+            conditions = [find_condition(file, self.column, self.values, self.compares)]
+        for name, values in self._also_values:
+            conditions.append(find_condition(file, name, values))
+        if self._tree is None:
+            return self._report(file, conditions)
+        if self.column is None or not any(map(_needs_reading, conditions)):
+            return self._report_rows(file, conditions, self._tree)
+        from sbbf_tool.file.judgment import FileCondition
+
+        tree = FileCondition(file, self._tree, filters_only=self.filters_only)
+        return self._report(file, conditions, tree)
+
+    def _report_rows(
+        self, file: ParquetFile, conditions: list[ColumnCondition], tree: Expression
+    ) -> ProbeReport:
+        """Report the rows that satisfy conditions. If the verb has a column, the file lacks it."""
+        from sbbf_tool.file.row_query import join_conditions, report_rows
+
+        return report_rows(
+            join_conditions(file, conditions, tree, filters_only=self.filters_only),
+            None if self.column is None else conditions[0],
+            dialect=self._dialect,
+            confirms=self.confirm or self.rows,
+            with_rows=self.rows,
+        )
+
+    @property
+    def _dialect(self) -> Dialect | None:
+        if self.dialect is None:
+            return None
+        return _find_dialect(self.dialect)
+
+    def _report(
+        self,
+        file: ParquetFile,
+        conditions: list[ColumnCondition],
+        tree: FileCondition | None = None,
+    ) -> ProbeReport:
+        """Report the values of the first condition; `tree` is what rows must satisfy too."""
+        narrowed = self._narrow(file, conditions, tree)
         row_groups = tuple(narrowed[-1].row_groups)
+        if tree is not None:
+            row_groups = tuple(tree.narrow(row_groups, self._dialect))
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
         first, *also = sorted(narrowed, key=_is_about_missing_column)
@@ -154,7 +260,7 @@ class Probe(ReadingVerb[ProbeReport]):
             column = about.column.name
             column_type = about.column.type_name
             queried = about.queried if self.compares is None else ()
-            answers = self._query(file, about, first, also, row_groups)
+            answers = self._query(file, about, first, also, row_groups, tree)
         else:
             column = about.name
             queried, answers = self._query_missing(file, first, also, row_groups)
@@ -162,6 +268,15 @@ class Probe(ReadingVerb[ProbeReport]):
         warnings: list[str] = []
         notes: dict[str, None] = {}
         places: list[str] = []
+        named_columns = [*_name_columns(file, [first, *also])]
+        if tree is not None:
+            from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
+
+            named_columns += name_columns(tree)
+            unfit += list_unfit(tree)
+            warnings += list_warnings(tree)
+            notes.update(dict.fromkeys(tree.notes()))
+            places += tree.unreadable
         for narrowed_condition in narrowed:
             places += narrowed_condition.unreadable
             question = narrowed_condition.about
@@ -181,7 +296,7 @@ class Probe(ReadingVerb[ProbeReport]):
             requests=file.source.requests,
             unreadable=(*places, *answers.unreadable),
             rows=answers.rows,
-            named_columns=tuple(_name_columns(file, [first, *also])),
+            named_columns=tuple(named_columns),
             unfit=tuple(unfit),
             warnings=tuple(warnings),
             notes=tuple(notes),
@@ -189,14 +304,14 @@ class Probe(ReadingVerb[ProbeReport]):
         )
 
     def _narrow(
-        self, file: ParquetFile, conditions: list[ColumnCondition]
+        self, file: ParquetFile, conditions: list[ColumnCondition], tree: FileCondition | None
     ) -> list[NarrowedCondition]:
         """Narrow the row groups by one condition after the other, those first that take no
         reading."""
-        dialect = None
-        if self.dialect is not None:
-            dialect = _find_dialect(self.dialect)
+        dialect = self._dialect
         numbers: Sequence[int] = range(file.footer.num_row_groups)
+        if tree is not None:
+            numbers = tree.remaining(numbers)
         narrowed = []
         for condition in sorted(conditions, key=_needs_reading):
             remaining = condition.narrow(
@@ -213,13 +328,16 @@ class Probe(ReadingVerb[ProbeReport]):
         first: NarrowedCondition,
         also: list[NarrowedCondition],
         row_groups: tuple[int, ...],
+        tree: FileCondition | None,
     ) -> FileAnswers:
         """Return what is known of the values of the first condition."""
         row_group_answers = [first.answers[number] for number in row_groups]
         if self.confirm or self.rows:
             from sbbf_tool.file.presence import confirm_values  # most queries read filters alone
 
-            answers = confirm_values(file, question, row_group_answers, also, with_rows=self.rows)
+            answers = confirm_values(
+                file, question, row_group_answers, also, tree, with_rows=self.rows
+            )
         else:
             answers = find_answers(question, row_group_answers)
         others = first.condition.others
@@ -293,50 +411,6 @@ def _list_notes(question: Question) -> Iterator[str]:
     for literal in question.row.special.values():
         if literal.note is not None:
             yield literal.note
-
-
-def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> ProbeReport:
-    """Merge the reports of every column into one, in which hits and rows name the column."""
-    hits: list[Hit] = []
-    inconclusive: list[InconclusiveRowGroups] = []
-    num_unfit: Counter[tuple[str, int]] = Counter()
-    unreadable: list[str] = []
-    warnings: dict[str, None] = {}
-    num_rows = 0
-    for report in reports:
-        name_column = partial(replace, column=report.column)
-        hits += map(name_column, report.hits)
-        inconclusive += map(name_column, report.inconclusive)
-        for value in report.unfit:
-            num_unfit[value.value, value.position] += 1
-        unreadable += report.unreadable
-        warnings.update(dict.fromkeys(report.warnings))
-        num_rows += len(report.rows)
-    unfit = []
-    for (text, position), count in num_unfit.items():
-        if count == len(reports):
-            unfit.append(UnfitValue(text, position, "no column can hold the value"))
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        for report in reports:
-            for row in report.rows:
-                yield tuple(vars(row).values())
-
-    return ProbeReport(
-        file=file.name,
-        column=None,
-        type="any",
-        num_values=len(values),
-        row_groups=file.footer.num_row_groups,
-        hits=tuple(hits),
-        inconclusive=tuple(inconclusive),
-        bytes_read=file.source.bytes_read,
-        requests=file.source.requests,
-        unreadable=tuple(unreadable),
-        rows=tuple_of_few(LongSequence(RowMatch, rows, num_rows)),
-        unfit=tuple(unfit),
-        warnings=tuple(warnings),
-    )
 
 
 def _find_dialect(name: str) -> Dialect:

@@ -85,6 +85,8 @@ class Needs(Frozen):
     values: Any = None
     """The values that are looked for in the first of these columns, or in any; None for a verb that
     answers nothing about values."""
+    any_values: bool = False
+    """The verb looks for rows, whatever values they have in a column."""
     excludes: bool = False
     """Whether files need no report that certainly have none of the values in the first of these
     columns."""

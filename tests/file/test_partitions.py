@@ -32,7 +32,10 @@ def test_folders_are_columns_and_the_file_is_none():
         ("dt >= '2026-01-01' and dt < '2026-02-01'", True),
         ("dt > DATE '2026-01-31'", False),
         ("hour = 7", True),
-        ("hour = '7'", False),
+        # Readers take `07` for text or for a number.
+        ("hour = '7'", True),
+        ("hour <> '7'", True),
+        ("hour = '8'", False),
         ("hour = '07'", True),
         ("hour != 7.0", False),
         ("hour NOT IN (5, 6, 7)", False),

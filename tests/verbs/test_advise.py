@@ -110,7 +110,7 @@ def test_only_queried_columns_get_a_filter(path):
     queries = [f"random_id = {present}", "random_id IN (1, 2) AND country = 'AA'", "sorted_id = 5"]
     report, columns = advice(path, queries=queries)
     assert columns["random_id"].verdict == "add"
-    assert columns["uuid"].reason == "none of the given queries uses it"
+    assert columns["uuid"].reason == "none of the given queries compares it with = or IN"
     present_value, two_columns, absent_value = report.queries
     assert (
         present_value.row_groups,

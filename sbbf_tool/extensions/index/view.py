@@ -12,10 +12,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from sbbf_tool.advice.queries import parse_query
+from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index.lake_index import prune_index
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.predicates import conjuncts_of, values_in
 from sbbf_tool.reports.plain import to_plain
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView
@@ -38,7 +39,12 @@ class IndexedFiles(Frozen, RowView):
             raise UsageError(
                 "an index needs the option 'where', a condition such as user_id IN (42, 43)"
             )
-        values = dict(parse_query(where).conditions)
+        # Other parts of the condition leave fewer rows of the same files.
+        values = {}
+        for conjunct in conjuncts_of(parse_condition(where)):
+            looked_for = values_in(conjunct)
+            if looked_for is not None:
+                values[looked_for.column] = looked_for.values
         paths = chain.from_iterable(prune_index(name, values) for name in names)
         return map(ListedFile, paths)
 

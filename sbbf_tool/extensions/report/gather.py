@@ -9,6 +9,7 @@ filters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from sbbf_tool.advice.queries import Query
 from sbbf_tool.bloom.block_bits import count_blocks_by_bits
@@ -22,12 +23,14 @@ from sbbf_tool.extensions.report.contents import (
     QuerySteps,
     StoredPart,
 )
+from sbbf_tool.file.judgment import FileCondition
 from sbbf_tool.file.layout import METADATA_COPY, PAGES, Range, owned_ranges, ranges_between
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import MAGIC
+from sbbf_tool.predicates import columns_of
 from sbbf_tool.query_engines.verdicts import as_engines, load_table
 from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.rule import Limits
@@ -149,28 +152,35 @@ _HARM = "harm"
 _ORDER = (_STATISTICS, _DICTIONARY, "filter", _READ)
 
 
-def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -> QuerySteps:
+def combine_steps(
+    query: Query,
+    conditions: Sequence[Sequence[ExplainReport]],
+    row_groups: range,
+    excluded: AbstractSet[int] = frozenset(),
+) -> QuerySteps:
     """Return the steps of a query; `conditions` has the reports of the values of each condition,
-    all of one file."""
-    row_groups = range(len(conditions[0][0].row_groups))
+    all of one file. `excluded` are the row groups that statistics exclude by other parts."""
     engines_by_steps: dict[tuple[str, ...], list[str]] = {}
     for engine in load_table().engines:
-        steps = _steps_of(engine.name, conditions, row_groups)
+        steps = _steps_of(engine.name, conditions, row_groups, excluded)
         engines_by_steps.setdefault(steps, []).append(engine.name)
-    by_engine = [EngineSteps((), _steps_of(None, conditions, row_groups))]
+    by_engine = [EngineSteps((), _steps_of(None, conditions, row_groups, excluded))]
     for steps, engines in engines_by_steps.items():
         by_engine.append(EngineSteps(tuple(engines), steps))
     return QuerySteps(query.text, len(row_groups), tuple(by_engine))
 
 
 def _steps_of(
-    engine: str | None, conditions: Sequence[Sequence[ExplainReport]], row_groups: Iterable[int]
+    engine: str | None,
+    conditions: Sequence[Sequence[ExplainReport]],
+    row_groups: Iterable[int],
+    excluded: AbstractSet[int],
 ) -> tuple[str, ...]:
     """Return what happens to each row group in an engine; None stands for engines that query
     dictionaries, without filters."""
     steps = []
     for number in row_groups:
-        steps_of_conditions = []
+        steps_of_conditions = [_STATISTICS if number in excluded else _READ]
         for reports in conditions:
             answers = [_answer(engine, report, number) for report in reports]
             steps_of_conditions.append(_last_of_any(answers))
@@ -223,6 +233,8 @@ class Gather(ReadingVerb[FileContents]):
         for query in self.queries:
             for condition in query.conditions:
                 columns[condition.column] = None
+            if query.others is not None:
+                columns.update(dict.fromkeys(columns_of(query.others)))
         return Needs(data=not self.quick, threads=True, columns=tuple(columns))
 
     def on(self, file: ParquetFile) -> FileContents:
@@ -250,4 +262,9 @@ def _explain(file: ParquetFile, query: Query, engines: Iterable[str]) -> QuerySt
                 if column.type is None and problem is None:
                     problem = column.reason
         conditions.append(reports)
-    return replace(combine_steps(query, conditions), problem=problem)
+    row_groups = range(file.footer.num_row_groups)
+    excluded: set[int] = set()
+    if query.others is not None:
+        others = FileCondition(file, query.others)
+        excluded = {*row_groups} - {*others.remaining(row_groups)}
+    return replace(combine_steps(query, conditions, row_groups, excluded), problem=problem)

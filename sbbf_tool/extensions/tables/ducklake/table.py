@@ -26,7 +26,7 @@ from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
 from sbbf_tool.extensions.tables.ducklake.entries import FileRow, TableEntry
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
-from sbbf_tool.file.missing_column import may_be_equal_in_type
+from sbbf_tool.file.partition_order import EQUAL, orders_of
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.running.table import Change, Commit, LiveFile
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
@@ -35,10 +35,10 @@ _MOST_VALUES = 10_000
 """Number of values to look up, above which every inlined row may hold one of them."""
 
 
-def may_hold(stored: object, kind: str, values: Sequence[object]) -> bool:
-    """Return whether an inlined value of a column of this type may be one of the values; None is
-    null. False is certain."""
-    if not kind or len(values) > _MOST_VALUES:
+def may_hold(stored: object, kind: str, values: Sequence[object] | None) -> bool:
+    """Return whether an inlined value of a column of this type may be one of the values; None among
+    them is null. False is certain. Without values, every value is meant."""
+    if values is None or not kind or len(values) > _MOST_VALUES:
         return True
     is_text = kind.lower() == "varchar"
     if stored is None:
@@ -62,7 +62,7 @@ def _text_of(stored: object) -> str:
 
 def _may_be(stored: str, value: object, kind: str) -> bool:
     try:
-        return may_be_equal_in_type(stored, value, kind)
+        return bool(orders_of(stored, value, kind) & EQUAL)
     except UsageError:
         # The value is written in a form that only columns of files take, such as hexadecimal.
         return True
@@ -153,7 +153,7 @@ class DuckLakeTable(LakeTable):
         return {names[index]: value for index, value in values if index in names}
 
     def query_other_rows(
-        self, column: str | None, values: Sequence[object], *, all_versions: bool = False
+        self, column: str | None, values: Sequence[object] | None, *, all_versions: bool = False
     ) -> bool:
         """Query the rows that the catalog keeps inlined, as it does by default with those of small
         inserts."""

@@ -1,0 +1,218 @@
+"""The rows of a row group that satisfy a condition: its columns are read, and every part is decided
+row by row. What no part decides is an error, and never a longer list of rows.
+
+NaN is equal to itself and above all numbers, as in most query engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.confirm import ROUNDED, can_confirm, find_values
+from sbbf_tool.file.filter_answers import BulkAnswer
+from sbbf_tool.file.judgment import FileCondition, PartOfFile, doubt_of_values
+from sbbf_tool.file.pruning import RowGroupAnswers, answer_null, query_or_doubt
+from sbbf_tool.file.question import Question
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
+from sbbf_tool.parquet.ordering import find_sides
+from sbbf_tool.parquet.values import read_chunk
+from sbbf_tool.predicates import (
+    ANYTHING,
+    BY_ENGINE,
+    UNDECIDED,
+    IsNull,
+    Other,
+    Part,
+    Truth,
+    ensure_answered,
+    judge,
+)
+from sbbf_tool.reports.probe import RowGroupAnswer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sbbf_tool.parquet.columns import Column
+
+
+class DecidedRows(NamedTuple):
+    """The rows of a row group, by a flag for each."""
+
+    certain: NDArray[np.bool_]
+    """Rows that satisfy the condition."""
+    possible: NDArray[np.bool_]
+    """These, and rows of which reading does not show it."""
+    doubt: str | None
+    """Why reading does not show it."""
+    unreadable: Sequence[str]
+
+
+def decide_rows(condition: FileCondition, row_group: int) -> DecidedRows:
+    """Read the columns of a condition in a row group. Raises UsageError if nothing decides a part,
+    UnreadableError and RefusedError."""
+    ensure_decided(condition)
+    reader = _PartsInRows(condition, row_group)
+    truth = judge(condition.condition, reader.judge)
+    certain = truth.may_be_true & ~(truth.may_be_false | truth.may_be_null)
+    doubt = None
+    if (truth.may_be_true & ~certain).any():
+        doubt = "; ".join(reader.doubts)
+    return DecidedRows(certain, truth.may_be_true, doubt, reader.unreadable)
+
+
+def ensure_decided(condition: FileCondition) -> None:
+    """Raise UsageError if reading does not decide a part of a condition."""
+    ensure_answered(condition.condition, UNDECIDED, BY_ENGINE)
+    with condition.file.locate_errors():
+        for of_file in condition.parts.values():
+            about = of_file.condition.about
+            if not isinstance(about, Question):
+                continue
+            if about.column.max_repetition:
+                reason = f"column {about.column.name} is in a list"
+                raise UsageError(f"nothing decides {of_file.part.text}: {reason}", hint=BY_ENGINE)
+            if not of_file.is_answered:
+                raise UsageError(
+                    f"nothing decides {of_file.part.text}: readers convert values of "
+                    f"{about.column.type_name} for it",
+                    hint="write a value of the column; text is in single quotes",
+                )
+
+
+class _PartsInRows:
+    """Decides the parts of a condition in the rows of a row group."""
+
+    def __init__(self, condition: FileCondition, row_group: int) -> None:
+        self._condition = condition
+        self._file = condition.file
+        self._row_group = row_group
+        self._num_rows = self._file.footer.num_rows(row_group) or 0
+        self._truths: dict[Part, Truth] = {}
+        self._nulls: dict[int, NDArray[np.bool_]] = {}
+        """Which rows are null, by the index of a column."""
+        self.doubts: dict[str, None] = {}
+        self.unreadable: list[str] = []
+
+    def judge(self, part: Part) -> Truth:
+        """Return what a part may be in each row."""
+        assert not isinstance(part, Other), "nothing answers the part"
+        truth = self._truths.get(part)
+        if truth is None:
+            truth = self._decide(self._condition.parts[part])
+            self._truths[part] = truth
+        return truth
+
+    def _decide(self, of_file: PartOfFile) -> Truth:
+        about = of_file.condition.about
+        if not isinstance(about, Question):
+            truth = about.judge(of_file.part)
+            if sum(truth) > 1:
+                self._doubt(about.name, about.reason)
+            return self._for_all_rows(truth)
+        column = about.column
+        doubt = doubt_of_values(self._file, self._row_group, column)
+        if doubt is not None:
+            return self._unknown(column, doubt)
+        return self._read(of_file, about)
+
+    def _read(self, of_file: PartOfFile, question: Question) -> Truth:
+        column = question.column
+        if isinstance(of_file.part, IsNull):
+            decide: Any = self._decide_nulls
+        elif of_file.part.sign == "=":
+            decide = self._find_equals
+        else:
+            decide = self._compare
+        truth: Truth | BulkAnswer = query_or_doubt("column chunk", decide, of_file, question)
+        if not isinstance(truth, BulkAnswer):
+            return truth
+        assert truth.unreadable is not None
+        self.unreadable.append(truth.unreadable)
+        return self._unknown(column, truth.reason or CANNOT_SAY)
+
+    def _doubt(self, column: str, reason: str) -> None:
+        self.doubts[f"column {column}: {reason}"] = None
+
+    def _unknown(self, column: Column, reason: str) -> Truth:
+        self._doubt(column.name, reason)
+        return self._for_all_rows(ANYTHING)
+
+    def _for_all_rows(self, truth: Truth) -> Truth:
+        return Truth(*(np.full(self._num_rows, each) for each in truth))
+
+    def _find_nulls(self, column: Column) -> NDArray[np.bool_]:
+        nulls = self._nulls.get(column.index)
+        if nulls is not None:
+            return nulls
+        answer, _ = answer_null(self._file, self._row_group, column)
+        if column.max_definition == 0 and answer == ABSENT:
+            return np.zeros(self._num_rows, np.bool_)
+        nulls = np.ones(self._num_rows, np.bool_)
+        pages = self._file.pages(self._row_group, column)
+        for values in read_chunk(self._file.footer, self._row_group, column, pages, with_rows=True):
+            nulls[values.rows] = False
+        self._nulls[column.index] = nulls
+        return nulls
+
+    def _decide_nulls(self, of_file: PartOfFile, question: Question) -> Truth:
+        nulls = self._find_nulls(question.column)
+        return Truth(nulls, ~nulls, np.zeros_like(nulls))
+
+    def _find_equals(self, of_file: PartOfFile, question: Question) -> Truth:
+        """Find the rows that have one of the values, as `probe` confirms them."""
+        column = question.column
+        nulls = self._find_nulls(column)
+        uncertain = equals.uncertainty(self._file.footer, column)
+        if uncertain:
+            return self._unknown(column, uncertain)
+        verdicts = []
+        for at, literal in question.verdicts:
+            if not can_confirm(question, at):
+                return self._unknown(column, literal.note or CANNOT_SAY)
+            verdicts.append(RowGroupAnswer(self._row_group, literal.verdict or CANNOT_SAY))
+        candidates = question.candidates()
+        answers = RowGroupAnswers(self._row_group, candidates, BulkAnswer(), verdicts, "")
+        certain = np.zeros_like(nulls)
+        rounded = np.zeros_like(nulls)
+        for match, rows in find_values(self._file, question, answers):
+            flags = rounded if match.is_rounded else certain
+            flags[np.asarray(rows, np.int64)] = True
+        rounded &= ~certain
+        if rounded.any():
+            self._doubt(column.name, ROUNDED)
+        return Truth(certain | rounded, ~(certain | nulls), nulls)
+
+    def _compare(self, of_file: PartOfFile, question: Question) -> Truth:
+        """Compare all values of a chunk with the constant of a part."""
+        column = question.column
+        part = of_file.part
+        assert not isinstance(part, IsNull)
+        assert of_file.keys is not None
+        (keys,) = of_file.keys
+        nulls = np.ones(self._num_rows, np.bool_)
+        may_be_true = np.zeros_like(nulls)
+        may_be_false = np.zeros_like(nulls)
+        pages = self._file.pages(self._row_group, column)
+        for values in read_chunk(self._file.footer, self._row_group, column, pages, with_rows=True):
+            sides = find_sides(values, keys)
+            equal = ~(sides.below | sides.above)
+            holds = np.zeros_like(equal)
+            for sign, flags in zip("<=>", (sides.below, equal, sides.above), strict=True):
+                if sign in part.sign:
+                    holds |= flags
+            fails = ~holds
+            if not keys.is_exact:
+                holds |= equal
+                fails |= equal
+                if equal.any():
+                    self._doubt(column.name, ROUNDED)
+            nulls[values.rows] = False
+            may_be_true[values.rows] = holds
+            may_be_false[values.rows] = fails
+        self._nulls[column.index] = nulls
+        return Truth(may_be_true, may_be_false, nulls)

@@ -1,0 +1,138 @@
+"""The report on rows that satisfy a condition, whatever column its parts are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sbbf_tool.file.conditions import ColumnCondition
+from sbbf_tool.file.hits import FileAnswers
+from sbbf_tool.file.judgment import FileCondition
+from sbbf_tool.file.missing_column import MissingColumn
+from sbbf_tool.file.question import Question
+from sbbf_tool.file.texts import text_of
+from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.predicates import AnyOf, Comparison, Constant, Expression, IsNull, columns_of, join
+from sbbf_tool.reports.probe import CONDITION, Hit, ProbeReport, QueriedValue, UnfitValue
+
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.reports.rows import NamedColumn
+
+_MOST_IN_TEXT = 10
+
+
+def report_rows(
+    condition: FileCondition,
+    first: ColumnCondition | None,
+    *,
+    dialect: Dialect | None,
+    confirms: bool,
+    with_rows: bool,
+) -> ProbeReport:
+    """Find the row groups that may have rows that satisfy a condition; with `confirms`, the rows.
+
+    They are reported as those of one value: the text of the condition, or that of `first`, whose
+    column the file lacks.
+    """
+    file = condition.file
+    expression = condition.condition
+    column = ", ".join(columns_of(expression))
+    column_type: str | None = CONDITION
+    text = expression.text
+    if first is not None:
+        assert isinstance(first.about, MissingColumn)
+        column = first.about.name
+        column_type = None
+        text = _list_possible(first)
+    row_groups = condition.narrow(range(file.footer.num_row_groups), dialect)
+    if confirms:
+        from sbbf_tool.file.presence import confirm_condition  # most queries read filters alone
+
+        answers = confirm_condition(condition, row_groups, column, text, with_rows=with_rows)
+    else:
+        hits = [Hit(text, tuple(row_groups))] if row_groups else []
+        answers = FileAnswers(tuple(hits))
+    return ProbeReport(
+        file=file.name,
+        column=column,
+        type=column_type,
+        num_values=1,
+        row_groups=file.footer.num_row_groups,
+        hits=answers.hits,
+        inconclusive=answers.inconclusive,
+        bytes_read=file.source.bytes_read,
+        requests=file.source.requests,
+        unreadable=(*condition.unreadable, *answers.unreadable),
+        rows=answers.rows,
+        named_columns=tuple(name_columns(condition)),
+        unfit=tuple(list_unfit(condition)),
+        warnings=tuple(list_warnings(condition)),
+        notes=tuple(condition.notes()),
+        queried=(QueriedValue(text),),
+    )
+
+
+def _list_possible(first: ColumnCondition) -> str:
+    """List the values that the rows of a file may have in a column that it lacks."""
+    assert isinstance(first.about, MissingColumn)
+    possible = [value for value in first.values if first.about.answer(value) != ABSENT]
+    return ", ".join(map(text_of, possible))
+
+
+def join_conditions(
+    file: ParquetFile,
+    conditions: Sequence[ColumnCondition],
+    others: Expression,
+    *,
+    filters_only: bool,
+) -> FileCondition:
+    """Join values by column, and another condition, into one condition."""
+    expressions = [_build_expression(each) for each in conditions]
+    return FileCondition(file, join([*expressions, others]), filters_only=filters_only)
+
+
+def _build_expression(condition: ColumnCondition) -> Expression:
+    """Build the condition that a column has one of the values."""
+    name = condition.named.name
+    constants = [Constant(text_of(value)) for value in condition.values if value is not None]
+    parts: list[Expression] = []
+    if constants:
+        texts = [f"'{constant.text}'" for constant in constants[:_MOST_IN_TEXT]]
+        if len(constants) > _MOST_IN_TEXT:
+            texts.append("...")
+        text = f"{name} IN ({', '.join(texts)})"
+        parts.append(Comparison(name, "=", tuple(constants), text))
+    if len(constants) < len(condition.values):
+        parts.append(IsNull(name, f"{name} IS NULL"))
+    if len(parts) == 1:
+        return parts[0]
+    return AnyOf(tuple(parts), " OR ".join(part.text for part in parts))
+
+
+def name_columns(condition: FileCondition) -> Iterator[NamedColumn]:
+    """Yield what the file has under the names of columns; of a file in a table, the columns that it
+    lacks are left out."""
+    names = set()
+    for of_file in condition.parts.values():
+        named = of_file.condition.named
+        is_missing = not isinstance(of_file.condition.about, Question)
+        if named.name not in names and not (condition.file.is_in_table and is_missing):
+            names.add(named.name)
+            yield named
+
+
+def list_unfit(condition: FileCondition) -> Iterator[UnfitValue]:
+    """Yield the values that columns of the file cannot hold."""
+    for of_file in condition.parts.values():
+        if isinstance(of_file.condition.about, Question):
+            yield from of_file.condition.about.unfit
+
+
+def list_warnings(condition: FileCondition) -> Iterator[str]:
+    """Yield words about values that may be written in another notation than they were read in."""
+    for of_file in condition.parts.values():
+        about = of_file.condition.about
+        if isinstance(about, Question):
+            yield from about.warnings(condition.file.footer)
