@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS, engines_option
+from sbbf_tool.cli.options import (
+    COLUMNS,
+    COMMAND_LINE,
+    SAFETY,
+    SIZE,
+    WEAK_FILTERS,
+    engines_option,
+    fpp_option,
+)
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
@@ -38,35 +44,46 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command)
-@columns_option("Add filters to this column")
-@click.option(
-    "--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends."
+@over_changed_files(
+    (
+        columns_option("Add filters to this column"),
+        COLUMNS.flag(
+            "--advise",
+            "use_advice",
+            "Add the filters that sbbf advise recommends.",
+            place=COMMAND_LINE,
+        ),
+        engines_option,
+        fpp_option,
+        COLUMNS.option("--ndv", "Size for this many distinct values per row group.", type=int),
+        COLUMNS.option(
+            "--max-bytes", "Largest bitset per row group.  [default: 128MiB]", type=SIZE
+        ),
+        COLUMNS.option(
+            "--rebuild",
+            "Rebuild existing filters, the weak ones or all. Weak are those weaker than "
+            "requested, too large or broken.",
+            place=COMMAND_LINE,
+            type=click.Choice(("weak", "all")),
+        ),
+        SAFETY.flag(
+            "--append",
+            "With --in-place, append: readers fail meanwhile. It is faster; the next command "
+            "undoes an append that a crash interrupted.",
+            place=COMMAND_LINE,
+        ),
+        SAFETY.flag(
+            "--also-new-files",
+            "Of a table: let its writers add filters to new files. That sets properties of the "
+            "table.",
+            place=COMMAND_LINE,
+        ),
+    ),
+    strict_option,
+    page_limit_option,
+    state_option,
+    risks=(WEAK_FILTERS,),
 )
-@engines_option
-@click.option(
-    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
-)
-@click.option("--ndv", type=int, help="Size for this many distinct values per row group.")
-@click.option("--max-bytes", type=SIZE, help="Largest bitset per row group.  [default: 128MiB]")
-@click.option(
-    "--rebuild",
-    type=click.Choice(("weak", "all")),
-    help="Rebuild existing filters, the weak ones or all. Weak are those weaker than "
-    "requested, too large or broken.",
-)
-@click.option(
-    "--append",
-    is_flag=True,
-    help="With --in-place, append: readers fail meanwhile. It is faster; the next command "
-    "undoes an append that a crash interrupted.",
-)
-@click.option(
-    "--also-new-files",
-    is_flag=True,
-    help="Of a table: let its writers add filters to new files. That sets properties of the table.",
-)
-@over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
 def command(  # noqa: PLR0913  click passes an argument for each option
     files: ChangedFiles,
     columns: tuple[str, ...],

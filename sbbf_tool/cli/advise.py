@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.options import RATIO, engines_option
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, engines_option, fpp_option
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
@@ -43,28 +41,28 @@ WRITERS = (
 )
 
 
-@click.command(cls=Command)
-@click.option(
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). "
-    "@FILE has one a line; -- begins a comment.",
+@over_files(
+    COLUMNS.option(
+        "--query",
+        "queries",
+        "An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). "
+        "@FILE has one a line; -- begins a comment.",
+        multiple=True,
+        metavar="QUERY",
+    ),
+    fpp_option,
+    engines_option,
+    COLUMNS.option(
+        "--writer",
+        "emit",
+        f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
+        f"{WRITERS[-1]}.",
+        place=COMMAND_LINE,
+        type=click.Choice(WRITERS),
+        metavar="WRITER",
+    ),
+    page_limit_option,
 )
-@click.option(
-    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
-)
-@engines_option
-@click.option(
-    "--writer",
-    "emit",
-    type=click.Choice(WRITERS),
-    metavar="WRITER",
-    help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
-    f"{WRITERS[-1]}.",
-)
-@over_files("PATH...", page_limit_option)
 def command(
     files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None
 ) -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sbbf_tool.cli import policy, render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import (
     count_findings,
@@ -22,7 +21,7 @@ from sbbf_tool.cli.findings import (
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.output import terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import Baseline, policy_options, read_baseline
+from sbbf_tool.cli.policy import POLICY_OPTIONS, Baseline, read_baseline
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from sbbf_tool.running.plan import Plan
 
 
-@click.command(cls=Command)
-@policy_options
-@over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
+@over_files(
+    *POLICY_OPTIONS, strict_option, page_limit_option, state_option, formats=FINDING_FORMATS
+)
 def command(files: Files, baseline: str | None, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 

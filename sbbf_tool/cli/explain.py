@@ -10,10 +10,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.choice import chosen_verb
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, page_limit_option
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
+from sbbf_tool.cli.query import AnswerView, over_query, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_row_groups
@@ -62,10 +62,7 @@ _SUMS = (
 )
 
 
-@click.command(cls=NegativeValues)
-@query_options
-@engines_option
-@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, page_limit_option)
+@over_query(engines_option, page_limit_option)
 def command(
     files: Files,
     column: str | None,

@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config_file import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.options import RATIO, SIZE, PureSetting, add_options, engines_option, name_of
+from sbbf_tool.cli.options import RATIO, RULES, SIZE, VIEW, Option, PureSetting, engines_option
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extension import named
@@ -40,36 +39,35 @@ _OF_PATHS = (
     "fail_on",
 )
 """The options that can be set for some paths."""
-_RULE_OPTIONS = (
-    click.option(
+RULE_OPTIONS = (
+    RULES.option(
         "--select",
+        "Run only this rule or group (repeat for more). The group declared has the filters of a "
+        "table's properties and sbbf.toml.",
         multiple=True,
         metavar="RULE",
-        help="Run only this rule or group (repeat for more). The group declared has the "
-        "filters of a table's properties and sbbf.toml.",
     ),
-    click.option(
-        "--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."
+    RULES.option(
+        "--ignore", "Skip this rule or group (repeat for more).", multiple=True, metavar="RULE"
     ),
-    click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
-    click.option(
-        "--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"
-    ),
-    click.option(
+    VIEW.flag("--quick", "Skip the rules that read data.", default=None),
+    RULES.option("--fail-on", "Fail from this severity on.  [default: error]", metavar="SEVERITY"),
+    RULES.option(
         "--baseline",
+        "Do not fail on the findings of this report. It is one of an earlier check.",
         metavar="FILE",
-        help="Do not fail on the findings of this report. It is one of an earlier check.",
     ),
 )
-_OPTIONS = (
-    click.option(
+"""The options of every check against rules."""
+POLICY_OPTIONS = (
+    RULES.option(
         "--require",
+        "This column must have filters (repeat for more). Every row group needs one.",
         multiple=True,
         metavar="COLUMN",
-        help="This column must have filters (repeat for more). Every row group needs one.",
     ),
-    click.option(
-        "--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."
+    RULES.option(
+        "--max-fpp", "Maximum false-positive rate of a filter.", type=RATIO, metavar="RATE"
     ),
     click.option(
         "--max-bytes-share",
@@ -93,14 +91,9 @@ _OPTIONS = (
         help="Minimum size of a column chunk that has a filter.",
     ),
     engines_option,
-    *_RULE_OPTIONS,
+    *RULE_OPTIONS,
 )
-
-
-rule_options = partial(add_options, options=_RULE_OPTIONS)
-"""Add the options of every check against rules to a command."""
-policy_options = partial(add_options, options=_OPTIONS)
-"""Add the options of the policy of `sbbf check` to a command."""
+"""The options of the policy of `sbbf check`."""
 
 
 def from_options(
@@ -162,9 +155,9 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"paths must be written as tables {place}", file=config.path)
     options = {
-        name_of(option).lstrip("-"): option
+        option.key: option
         for option in ctx.command.params
-        if option.name in _OF_PATHS
+        if isinstance(option, Option) and option.name in _OF_PATHS
     }
     folder = os.path.dirname(os.path.abspath(config.path))
     for table in tables:
@@ -181,7 +174,6 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
             if key == "paths":
                 continue
             option = options[key]
-            assert isinstance(option, click.Option)
             ensure_kind(option, key, value, replace(config, place=place))
             settings[str(option.name)] = option.type_cast_value(ctx, value)
         globs = (globs,) if isinstance(globs, str) else tuple(globs)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import ANSWER_FORMATS
-from sbbf_tool.cli.options import PureSetting
+from sbbf_tool.cli.options import COLUMNS, READING, TABLES, VIEW, PureSetting
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
+from sbbf_tool.cli.query import AnswerView, over_query, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
@@ -36,43 +36,37 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.probe import Probe
 
 
-@click.command(cls=NegativeValues)
-@query_options
-@click.option(
-    "--values-file",
-    type=click.Path(),
-    help="Query the values in this file too, one per line. Empty lines do not count; - reads "
-    "standard input.",
+@over_query(
+    COLUMNS.option(
+        "--values-file",
+        "Query the values in this file too, one per line. Empty lines do not count; - reads "
+        "standard input.",
+        place=READING,
+        type=click.Path(),
+    ),
+    click.option(
+        "--dialect",
+        cls=PureSetting,
+        metavar="NAME",
+        help="Query filters of this draft of the format too. Without it, they give no answer.",
+    ),
+    COLUMNS.flag("--filters-only", "Query filters alone, no statistics or dictionaries."),
+    COLUMNS.flag(
+        "--confirm",
+        "Read the column where values may be. Answers are as certain as statistics and filters.",
+    ),
+    VIEW.flag(
+        "--rows",
+        "List the rows that have a value: file, row group, row number in the file (from 0), "
+        "value and column.",
+    ),
+    TABLES.flag(
+        "--all-versions",
+        "Of a table: search the files of all retained versions, with the rows that are deleted.",
+    ),
+    VIEW.flag("--quick", "Of an index: list no files. New and changed ones are missed."),
+    formats=ANSWER_FORMATS,
 )
-@click.option(
-    "--dialect",
-    cls=PureSetting,
-    metavar="NAME",
-    help="Query filters of this draft of the format too. Without it, they give no answer.",
-)
-@click.option(
-    "--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries."
-)
-@click.option(
-    "--confirm",
-    is_flag=True,
-    help="Read the column where values may be. Answers are as certain as statistics and filters.",
-)
-@click.option(
-    "--rows",
-    is_flag=True,
-    help="List the rows that have a value: file, row group, row number in the file (from 0), "
-    "value and column.",
-)
-@click.option(
-    "--all-versions",
-    is_flag=True,
-    help="Of a table: search the files of all retained versions, with the rows that are deleted.",
-)
-@click.option(
-    "--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed."
-)
-@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(  # noqa: PLR0913  click passes an argument for each option
     files: Files,
     column: str | None,

@@ -13,9 +13,9 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -65,26 +65,32 @@ class NegativeValues(Command):
         return remaining_args
 
 
-query_options = partial(
-    add_options,
-    options=(
-        click.option(
-            "-c",
-            "--column",
-            metavar="COLUMN",
-            help="Query this column; all arguments are then PATHs.",
-        ),
-        click.option(
-            "--value",
-            "named_values",
-            multiple=True,
-            metavar="VALUE",
-            help="Query this value (repeat for more).",
-        ),
-        click.option("--null", "ask_null", is_flag=True, help="Query null."),
+_OPTIONS = (
+    COLUMNS.option(
+        "-c",
+        "--column",
+        "Query this column; all arguments are then PATHs.",
+        place=READING,
+        metavar="COLUMN",
     ),
+    COLUMNS.option(
+        "--value",
+        "named_values",
+        "Query this value (repeat for more).",
+        place=READING,
+        multiple=True,
+        metavar="VALUE",
+    ),
+    COLUMNS.flag("--null", "ask_null", "Query null.", place=READING),
 )
-"""Add the options for a column and its values to a command."""
+over_query = partial(
+    over_files,
+    *_OPTIONS,
+    strict_option,
+    metavar="PATH [COLUMN VALUE... | CONDITION] | PATH...",
+    command_class=NegativeValues,
+)
+"""Turn `function(files, ...)` into a command with options for files, a column and its values."""
 
 
 def read_query(

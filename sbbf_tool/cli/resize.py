@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS
+from sbbf_tool.cli.options import COLUMNS, RATIO, SIZE, WEAK_FILTERS
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
@@ -44,22 +41,25 @@ SIZES = (
 """What filters take as they are, and at every half of their size."""
 
 
-@click.command(cls=Command)
-@columns_option("Only this column's filters")
-@click.option(
-    "--fpp",
-    type=RATIO,
-    metavar="RATE",
-    help="The smallest size with at most this false-positive rate.",
+@over_changed_files(
+    (
+        columns_option("Only this column's filters"),
+        COLUMNS.option(
+            "--fpp",
+            "The smallest size with at most this false-positive rate.",
+            type=RATIO,
+            metavar="RATE",
+        ),
+        COLUMNS.option(
+            "--max-bytes",
+            "num_bytes",
+            "The largest size per row group, such as 64KiB.",
+            type=SIZE,
+        ),
+    ),
+    strict_option,
+    risks=(WEAK_FILTERS,),
 )
-@click.option(
-    "--max-bytes",
-    "num_bytes",
-    type=SIZE,
-    metavar="BYTES",
-    help="The largest size per row group, such as 64KiB.",
-)
-@over_changed_files(strict_option, risks=(WEAK_FILTERS,))
 def command(
     files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None
 ) -> int:

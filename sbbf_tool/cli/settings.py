@@ -24,7 +24,7 @@ from sbbf_tool.cli.config_file import (
     names_beside,
     read_config,
 )
-from sbbf_tool.cli.options import SIZE, name_of, settable_options
+from sbbf_tool.cli.options import SIZE, Option, name_of, settable_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import parse_ratio
 
@@ -109,13 +109,13 @@ def describe_sources(ctx: click.Context | None, message: str) -> str:
     return f" (set: {', '.join(sources)})" if sources else ""
 
 
-def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> bool:
+def _is_about(message: str, option: Option, values: Mapping[str, Any]) -> bool:
     """Return whether a message has the name of the option, or its value."""
     name = name_of(option)
     if name in message:
         return True
     value = values.get(str(option.name))
-    has_words = name.lstrip("-").replace("-", " ") in message
+    has_words = option.key.replace("-", " ") in message
     for part in value if isinstance(value, tuple) else (value,):
         if not isinstance(part, str) and not has_words:
             continue
@@ -175,9 +175,8 @@ def _starts_of_variables(ctx: click.Context) -> tuple[str, ...]:
 
 def _fixed_options(command: click.Command) -> set[str]:
     """Return the options that only the command line states, without their dashes."""
-    options = {option for option in command.params if isinstance(option, click.Option)}
-    fixed = options - set(settable_options(command))
-    return {name_of(option).lstrip("-") for option in fixed}
+    options = {option for option in command.params if isinstance(option, Option)}
+    return {option.key for option in options - set(settable_options(command))}
 
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
@@ -196,8 +195,8 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
-    options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command)}
-    options.pop(CONFIG_OPTION.lstrip("-"), None)
+    options = {option.key: option for option in settable_options(ctx.command)}
+    options.pop("config", None)
     for key in config.table.keys() & {"config", *_fixed_options(ctx.command)}:
         raise UsageError(
             f"--{key} has no key",

@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import RATIO, SIZE
+from sbbf_tool.cli.options import COLUMNS, RATIO, SIZE
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count
@@ -25,17 +25,9 @@ _DIALECTS = (
 
 
 @click.command(cls=Command)
-@click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
-@click.option(
-    "--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]"
-)
-@click.option(
-    "--max-bytes",
-    "num_bytes",
-    type=SIZE,
-    metavar="BYTES",
-    help="Size of the bitset, such as 64KiB.",
-)
+@COLUMNS.option("--ndv", "Number of distinct values.", type=int, metavar="COUNT")
+@COLUMNS.option("--fpp", "Target false-positive rate.  [default: 0.01]", type=RATIO, metavar="RATE")
+@COLUMNS.option("--max-bytes", "num_bytes", "Size of the bitset, such as 64KiB.", type=SIZE)
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
     """Compute the size of a filter, its number of distinct values or its false-positive rate from

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from sbbf_tool.cli import render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import (
     Files,
     columns_option,
@@ -49,9 +46,7 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command)
-@columns_option("Only this column")
-@over_files("PATH...", strict_option, page_limit_option, state_option)
+@over_files(columns_option("Only this column"), strict_option, page_limit_option, state_option)
 def command(files: Files, columns: tuple[str, ...]) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its
     column chunk.

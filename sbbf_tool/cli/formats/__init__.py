@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar, cas
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import COMMAND_LINE, OUTPUT, Decorator, with_options
 from sbbf_tool.cli.output import PatientBinary, PatientOutput, is_terminal, terminal
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import load
@@ -311,9 +311,7 @@ def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
     return cast(Output, output_class(name, view, target))
 
 
-def output_options(
-    choices: tuple[str, ...] = FORMATS,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output_options(choices: tuple[str, ...] = FORMATS) -> Decorator:
     """Add the options that pass `outputs` to a command: `--format` and `--report`."""
     formats = (
         f"Format of the output, or of --report: {', '.join(choices[:-1])} or "
@@ -321,13 +319,19 @@ def output_options(
     )
     suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
     options = (
-        click.option(
-            "--format", "form", type=click.Choice(choices), metavar="FORMAT", help=formats
+        OUTPUT.option(
+            "--format",
+            "form",
+            formats,
+            type=click.Choice(choices),
+            metavar="FORMAT",
+            introduction="Results are on standard output, everything else on standard error.",
         ),
-        click.option("--report", "report_path", metavar="FILE", help=suffixes),
+        OUTPUT.option("--report", "report_path", suffixes, place=COMMAND_LINE, metavar="FILE"),
     )
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Any) -> Any:
+        @with_options(*options)
         @wraps(function)
         def command(*args: Any, form: str | None, report_path: str | None, **options: Any) -> Any:
             outputs = choose_outputs(form, report_path, choices)
@@ -335,7 +339,7 @@ def output_options(
                 _ensure_no_input(outputs.report)
             return function(*args, outputs=outputs, **options)
 
-        return add_options(command, options)
+        return command
 
     return decorate
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.choice import VerbChoice
+from sbbf_tool.cli.options import COMMAND_LINE, SAFETY, Option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
@@ -44,8 +45,10 @@ def make_options() -> list[click.Option]:
             VerbChoice(partial(_make_verb, age), _report, "listing copies").choose()
 
     return [
-        click.Option(
+        Option(
             ["--abandoned"],
+            topic=SAFETY,
+            place=COMMAND_LINE,
             type=_Duration(),
             metavar="AGE",
             expose_value=False,

@@ -11,6 +11,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
@@ -180,13 +181,14 @@ _ANSWERS = (
 @click.argument("table", metavar="TABLE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")
-@click.option(
+@COLUMNS.option(
     "--values-file",
+    "Also query for the values in this file, one per line without empty ones; - reads standard "
+    "input.",
+    place=READING,
     type=click.Path(),
-    help="Also query for the values in this file, one per line without empty ones; - reads "
-    "standard input.",
 )
-@click.option("--null", "with_null", is_flag=True, help="Also query for null.")
+@COLUMNS.flag("--null", "with_null", "Also query for null.", place=READING)
 @table_options
 @output_options()
 def probe(
