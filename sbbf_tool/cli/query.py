@@ -17,7 +17,7 @@ from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
+from sbbf_tool.cli.values import as_value, collect_values, is_standard_input
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import format_count
@@ -47,22 +47,34 @@ class NegativeValues(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
-        number_options: set[str] = set()
+        options_with_value: set[str] = set()
         for option in self.params:
-            if option.type in (click.INT, click.FLOAT):
-                number_options.update(option.opts)
+            if isinstance(option, click.Option) and not option.is_flag:
+                options_with_value.update(option.opts)
         marked_args = []
         previous = ""
         for at, arg in enumerate(args):
-            is_number = self._NEGATIVE.match(arg) and previous not in number_options
+            is_number = self._NEGATIVE.match(arg) and previous not in options_with_value
             is_dash = arg == "-" and at > end_of_options
-            marked_args.append(VALUE_MARK + arg if is_number or is_dash else arg)
+            marked_args.append(_MARK + arg if is_number or is_dash else arg)
             previous = arg
         remaining_args = super().parse_args(ctx, marked_args)
         for name, value in ctx.params.items():
-            if isinstance(value, str):
-                ctx.params[name] = unmark(value)
+            ctx.params[name] = _unmark(value)
         return remaining_args
+
+
+_MARK = "\0"
+"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
+
+
+def _unmark(value: Any) -> Any:
+    """Return the value of a parameter without marks."""
+    if isinstance(value, tuple):
+        return tuple(map(_unmark, value))
+    if isinstance(value, str) and value.startswith(_MARK):
+        return as_value(value.removeprefix(_MARK))
+    return value
 
 
 _OPTIONS = (
@@ -105,24 +117,22 @@ def read_query(
     COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
     rows must satisfy too.
     """
-    arguments = tuple(map(unmark, files.arguments))
+    arguments = files.arguments
     # Only as an argument does `-` stand for standard input.
-    values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
+    values = tuple(map(as_value, named_values))
     has_values = bool(values) or values_file is not None or ask_null
-    if column is not None:
-        files = files.of(arguments)
-    elif not has_values and _ends_with_condition(files, arguments):
+    if column is None and not has_values and _ends_with_condition(files, arguments):
         from sbbf_tool.advice.queries import parse_query
 
         *paths, text = arguments
         _ensure_column(text)
         (column, conditions), *also = parse_query(text).conditions
         return files.of(tuple(paths)), column, conditions, also
-    else:
+    if column is None:
         path, column, *rest = _split_arguments(files)
         files = files.of((path,))
         values = (*rest, *values)
-    if [files.files_from, values_file, *values].count("-") > 1:
+    if sum(map(is_standard_input, (files.files_from, values_file, *values))) > 1:
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
@@ -144,21 +154,18 @@ def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:
 
 
 def _split_arguments(files: Files) -> tuple[str, ...]:
-    """Return the arguments `PATH COLUMN VALUE...`, of which the values keep their marks.
-
-    Raises click.UsageError."""
+    """Return the arguments `PATH COLUMN VALUE...`. Raises click.UsageError."""
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:
-        if any(map(unmark, files.arguments)):
+        if any(files.arguments):
             raise click.UsageError("no column was given")
         raise click.UsageError("no file was given: give PATH or --files-from")
-    path, marked_column, *values = files.arguments
-    column = unmark(marked_column)
+    path, column, *values = files.arguments
     _ensure_column(column)
     if len(values) > 1:
         _ensure_no_condition(column, values)
-    return unmark(path), column, *values
+    return path, column, *values
 
 
 def _ensure_no_condition(column: str, words: Sequence[str]) -> None:
@@ -166,7 +173,7 @@ def _ensure_no_condition(column: str, words: Sequence[str]) -> None:
     has_list = words[0].upper() == "IN" and words[1].startswith("(")
     if words[0] != "=" and not has_list:
         return
-    sign, value, *rest = map(unmark, words)
+    sign, value, *rest = words
     if sign == "=" and not re.fullmatch(_NO_TEXT, value):
         value = f"'{value}'"
     condition = " ".join((column, sign, value, *rest))

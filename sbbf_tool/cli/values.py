@@ -22,9 +22,6 @@ MAX_VALUES = 1_000_000
 """Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be
 endless."""
 
-VALUE_MARK = "\0"
-"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
-
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
@@ -47,9 +44,18 @@ _NO_TEXT = {
 """What a file is that begins with these bytes, and what to do."""
 
 
-def unmark(argument: str) -> str:
-    """Return an argument without its mark."""
-    return argument.removeprefix(VALUE_MARK)
+class _DashValue(str):
+    """A `-` that is a value, rather than standard input."""
+
+
+def as_value(text: str) -> str:
+    """Return a text as an argument that is a value, whatever the text is."""
+    return _DashValue(text) if text == "-" else text
+
+
+def is_standard_input(argument: str | None) -> bool:
+    """Return whether an argument stands for the values, or names, on standard input."""
+    return argument == "-" and not isinstance(argument, _DashValue)
 
 
 def collect_values(
@@ -58,8 +64,8 @@ def collect_values(
     """Collect the values of a command line: its arguments, values from standard input or a file,
     and None for null."""
     values: Sequence[str | None]
-    if values_file is None and "-" not in arguments:
-        values = tuple(map(unmark, arguments))
+    if values_file is None and not any(map(is_standard_input, arguments)):
+        values = tuple(map(str, arguments))
         if ask_null:
             values = (None, *values)
     else:
@@ -80,10 +86,10 @@ def _source_of_values(name: str) -> str:
 
 def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
     for argument in arguments:
-        if argument == "-":
+        if is_standard_input(argument):
             yield from blocks_of("-")
         else:
-            yield [os.fsencode(unmark(argument))]
+            yield [os.fsencode(argument)]
     if values_file is not None:
         yield from blocks_of(values_file)
 
