@@ -28,6 +28,7 @@ from sbbf_tool.cli.output import (
 from sbbf_tool.display import escape
 from sbbf_tool.errors import (
     INTERNAL_ERROR,
+    INTERRUPTED,
     SbbfError,
     UnreadableError,
     UsageError,
@@ -91,8 +92,6 @@ SECTIONS = {
 """The commands in the order of `--help`, by section; those of no section are of extensions, and
 follow."""
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
-
-INTERRUPTED = 130
 
 
 class _Terminated(SystemExit):

@@ -204,7 +204,7 @@ class Baseline:
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule
         without other findings is `known`."""
-        from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
+        from sbbf_tool.verbs.check import FAILS, IN_BASELINE, NOTED
 
         findings = [finding for finding in report.findings if not self._has(finding)]
         if len(findings) == len(report.findings):
@@ -213,7 +213,7 @@ class Baseline:
         failing = {finding.rule for finding in findings}
         outcomes = list(report.rules)
         for at, outcome in enumerate(report.rules):
-            if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing:
+            if outcome.outcome in (FAILS, NOTED) and outcome.rule not in failing:
                 reason = "the baseline covers its findings"
                 outcomes[at] = replace(outcome, outcome=IN_BASELINE, reason=reason)
         least = SEVERITIES.index(report.fail_on)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.plan import Plan
 
-MAYBE = 0
-ABSENT = 1
+SOME_MAY_BE = 0
+ALL_ABSENT = 1
 Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
@@ -229,7 +229,7 @@ class AnswerView(View[Report]):
         error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
         if error_code:
             return error_code
-        return ABSENT if is_absent else MAYBE
+        return ALL_ABSENT if is_absent else SOME_MAY_BE
 
     def answer(self, codes: set[int]) -> int:
         """Return the highest error code; without errors, 0 if any file may hold a value, otherwise
@@ -239,14 +239,14 @@ class AnswerView(View[Report]):
             codes.add(UsageError.exit_code)
         if not codes and not self._has_no_files():
             raise UnreadableError("no file was queried", hint="check the predicate of --where")
-        errors = codes - {MAYBE, ABSENT}
+        errors = codes - {SOME_MAY_BE, ALL_ABSENT}
         if errors:
             return max(errors)
-        if MAYBE in codes:
-            return MAYBE
+        if SOME_MAY_BE in codes:
+            return SOME_MAY_BE
         for warning in self._warnings:
             complain(f"sbbf: warning: {warning}", kind="warning")
-        return ABSENT
+        return ALL_ABSENT
 
     def _has_no_files(self) -> bool:
         """Return whether there is nothing to query: an empty table."""

@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.cli import INTERRUPTED, render
+from sbbf_tool.cli import render
 from sbbf_tool.cli.files import NO_PARTITION
 from sbbf_tool.cli.formats import Item, Output, Outputs, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
-from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    INTERRUPTED,
+    NothingToDoError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import (

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 PASSED = "passed"
 NOTED = "noted"
-FAILED = "failed"
+FAILS = "failed"
 NOT_RUN = "not run"
 IN_BASELINE = "known"
 
@@ -315,7 +315,7 @@ class _Outcomes:
         """Return the outcome of a rule, and why it did not run or not on all filters."""
         if rule.name in self._rules_with_findings:
             fails = self._policy.fails(rule.severity_in(self._policy.limits))
-            return FAILED if fails else NOTED, None
+            return FAILS if fails else NOTED, None
         if rule.limit == "required" and not self._requires:
             columns = format_columns(self._policy.required)
             return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {columns}"

@@ -14,7 +14,7 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
+from sbbf_tool.cli.query import ALL_ABSENT, SOME_MAY_BE, NegativeValues
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -221,7 +221,7 @@ def probe(
     if terminal().verbose:
         num_files = format_count(files.files_read, "file")
         complain(f"read {files.bytes_read:,} bytes from {num_files}", kind="note")
-    return MAYBE if report.remaining else ABSENT
+    return SOME_MAY_BE if report.remaining else ALL_ABSENT
 
 
 def _show_probe(page: Page, report: PaimonProbeReport) -> None:
