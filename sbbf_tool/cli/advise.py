@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option
 from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, engines_option, fpp_option
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.resize import SIZES, rows_of_sizes
+from sbbf_tool.cli.report import NO_PARTITION
+from sbbf_tool.cli.resize import show_sizes
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.cli.values import read_queries
@@ -249,16 +250,17 @@ def _weak_columns(report: AdviceReport) -> set[str]:
 def _show_sizes(page: Page, report: AdviceReport) -> None:
     """Print what existing filters would take at every half of their size and at the target, if any
     is larger than the target needs."""
-    larger = [
-        column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target
-    ]
-    rows: list[tuple[object, ...]] = []
-    for column in larger:
-        rows.extend(rows_of_sizes(column.column, column.sizes))
-    page.table(SIZES, rows, most_rows=SCREEN_ROWS)
+    larger = {}
+    present = 0
+    at_target = 0
+    for column in report.filter_sizes:
+        largest = column.sizes[0].bytes
+        if largest > column.bytes_at_target:
+            larger[column.column] = column.sizes
+            present += largest
+            at_target += column.bytes_at_target
+    show_sizes(page, larger)
     if larger:
-        present = sum(column.sizes[0].bytes for column in larger)
-        at_target = sum(column.bytes_at_target for column in larger)
         folded = (
             f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they "
             f"would take {page.bytes(at_target)}"

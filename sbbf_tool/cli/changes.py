@@ -20,8 +20,8 @@ from sbbf_tool.cli.options import (
     TABLE_FILES,
     WEAK_FILTERS,
     Decorator,
-    PureSetting,
     allow_option,
+    pure_setting,
 )
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
@@ -43,12 +43,11 @@ _OPTIONS = (
         place=COMMAND_LINE,
     ),
     SAFETY.flag("-n", "--dry-run", "Report what would be done; build and write nothing."),
-    click.option(
+    pure_setting(
         "--files-per-commit",
-        cls=PureSetting,
+        "Of a table: commit every N files.  [default: once]",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Of a table: commit every N files.  [default: once]",
     ),
 )
 _output_option = SAFETY.option(

@@ -35,13 +35,14 @@ def complete_value(
     kind = _kind_of(parameter)
     if kind == "FILE":
         return [CompletionItem(incomplete, type="file")]
+    names: Iterable[tuple[str, str]] = ()
     if kind in ("COLUMN", "COL"):
-        return _matching(_columns(paths), incomplete)
-    if kind == "RULE":
-        return _matching(_rules(), incomplete)
-    if kind == "TYPE":
-        return _matching(_types(), incomplete)
-    return []
+        names = _columns(paths)
+    elif kind == "RULE":
+        names = _rules()
+    elif kind == "TYPE":
+        names = _types()
+    return _matching(names, incomplete)
 
 
 def _kind_of(parameter: click.Parameter) -> str:

@@ -20,7 +20,6 @@ from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
 
 
@@ -96,7 +95,7 @@ def command(
     if choice is not None:
         return choice.carry(files, column, values)
     plan = files.plan(Explain(column, values, engines))
-    return report_files(files.outputs, plan, _ExplainView(plan))
+    return report_files(files.outputs, plan, _ExplainView())
 
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
@@ -113,13 +112,13 @@ def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
 class _ExplainView(AnswerView["ExplainReport"]):
     schema = "explain"
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self) -> None:
+        super().__init__()
         self._sums: dict[str, Counter[str]] = {}
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:
         if report.engines:
-            self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
+            self.total.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
             by_statistics = engine.skipped_by_statistics
             skipped = by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
@@ -150,8 +149,8 @@ class _ExplainView(AnswerView["ExplainReport"]):
             page.say(f"{report.file}: {render.value(report.value)}: {format_row_groups(numbers)}")
 
     def show_end(self, page: Page, files: str) -> None:
-        row_groups = self.counts["row_groups"]
-        num_bytes = self.counts["bytes"]
+        row_groups = self.total["row_groups"]
+        num_bytes = self.total["bytes"]
         rows: list[tuple[object, ...]] = []
         for name, sums in self._sums.items():
             share = sums["bytes_skipped"] / num_bytes if num_bytes else None
@@ -163,8 +162,8 @@ class _ExplainView(AnswerView["ExplainReport"]):
 
     def totals(self) -> dict[str, Any]:
         return {
-            "row_groups": self.counts["row_groups"],
-            "bytes": self.counts["bytes"],
-            "files_without_column": self.counts["without_column"],
+            "row_groups": self.total["row_groups"],
+            "bytes": self.total["bytes"],
+            "files_without_column": self.total["without_column"],
             "engines": [{"name": name, **sums} for name, sums in self._sums.items()],
         }

@@ -23,7 +23,7 @@ from sbbf_tool.cli.options import (
     SIZE,
     TABLES,
     Decorator,
-    PureSetting,
+    pure_setting,
     with_options,
 )
 from sbbf_tool.cli.progress import show_progress
@@ -103,7 +103,6 @@ _OPTIONS = (
 )
 
 
-NO_PARTITION = "no file is in the partitions that --where selects"
 strict_option = FILES.flag("--strict", "Fail for each file that lacks a column.")
 state_option = FILES.option(
     "--state",
@@ -127,12 +126,11 @@ def columns_option(text: str) -> Decorator:
     )
 
 
-page_limit_option = click.option(
+page_limit_option = pure_setting(
     "--max-page-bytes",
-    cls=PureSetting,
+    "The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
     type=SIZE,
     metavar="SIZE",
-    help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 
 

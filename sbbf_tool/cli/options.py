@@ -90,6 +90,11 @@ class PureSetting(Option):
         return f"{self.key} = {self.metavar}", self.help or ""
 
 
+def pure_setting(name: str, text: str, **attributes: Any) -> Decorator:
+    """Build a setting that is no option from the name that it would have, and its explanation."""
+    return click.option(name, cls=PureSetting, help=text, **attributes)
+
+
 def name_of(option: click.Parameter) -> str:
     """Return the long name of an option, such as `--fpp`."""
     return max(option.opts, key=len)
@@ -173,31 +178,27 @@ engines_option = COLUMNS.option(
 )
 
 
-class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    name = "bytes"
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
+    """The type of values that a function parses, which returns None for others; `mistake` says
+    what these are not, and how to write one."""
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        size = parse_size(str(value))
-        if size is None:
-            self.fail(f"{value!r} is not a size; write 65536, 64KiB or 1MB", param, ctx)
-        return size
+    def __init__(self, name: str, parse: Callable[[str], float | None], mistake: str) -> None:
+        self.name = name
+        self._parse = parse
+        self._mistake = mistake
 
-
-class _Ratio(click.types.FloatParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        ratio = parse_ratio(str(value))
-        if ratio is None:
-            self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
-        return ratio
+        parsed = self._parse(str(value))
+        if parsed is None:
+            self.fail(f"{value!r} {self._mistake}", param, ctx)
+        return parsed
 
 
-SIZE = _Bytes()
+SIZE = Parsed("bytes", parse_size, "is not a size; write 65536, 64KiB or 1MB")
 """Type of sizes: `65536`, `64KiB`, `1MB`."""
-RATIO = _Ratio()
+RATIO = Parsed("float", parse_ratio, "is no number or percentage; write 0.01 or 1%")
 """Type of ratios: `0.01`, `1%`."""
 
 fpp_option = COLUMNS.option(

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config_file import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.options import RATIO, RULES, SIZE, VIEW, Option, PureSetting, engines_option
+from sbbf_tool.cli.options import RATIO, RULES, SIZE, VIEW, Option, engines_option, pure_setting
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extension import named
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
+from sbbf_tool.reports.findings import SEVERITIES, CheckReport
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
 
 
-_OF_PATHS = (
-    "require",
-    "max_fpp",
-    "max_bytes_share",
-    "min_ndv",
-    "min_chunk_bytes",
-    "engines",
-    "select",
-    "ignore",
-    "quick",
-    "fail_on",
-)
-"""The options that can be set for some paths."""
 RULE_OPTIONS = (
     RULES.option(
         "--select",
@@ -69,26 +56,23 @@ POLICY_OPTIONS = (
     RULES.option(
         "--max-fpp", "Maximum false-positive rate of a filter.", type=RATIO, metavar="RATE"
     ),
-    click.option(
+    pure_setting(
         "--max-bytes-share",
-        cls=PureSetting,
+        "Maximum bytes of filters per byte of column data.",
         type=RATIO,
         metavar="SHARE",
-        help="Maximum bytes of filters per byte of column data.",
     ),
-    click.option(
+    pure_setting(
         "--min-ndv",
-        cls=PureSetting,
+        "Minimum number of distinct values in a filter.",
         type=int,
         metavar="N",
-        help="Minimum number of distinct values in a filter.",
     ),
-    click.option(
+    pure_setting(
         "--min-chunk-bytes",
-        cls=PureSetting,
+        "Minimum size of a column chunk that has a filter.",
         type=SIZE,
         metavar="SIZE",
-        help="Minimum size of a column chunk that has a filter.",
     ),
     engines_option,
     *RULE_OPTIONS,
@@ -121,7 +105,7 @@ def from_options(
         filters = (*_filters_of_table(declared_by, is_required=not filters), *filters)
     if filters:
         overrides["filters"] = filters
-    entries = list(_path_entries(ctx, config)) if config is not None else []
+    entries = list(_path_entries(ctx, config, options)) if config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
     return PathPolicies(in_file, entries, overrides)
@@ -146,8 +130,9 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     )
 
 
-def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
-    """Yield the tables `paths` of a configuration file. Raises UsageError."""
+def _path_entries(ctx: click.Context, config: Config, names: Container[str]) -> Iterator[PathEntry]:
+    """Yield the tables `paths` of a configuration file, which set options of these names. Raises
+    UsageError."""
     from sbbf_tool.rules.catalog import PathEntry
 
     tables = config.table.get("paths", [])
@@ -157,7 +142,7 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     options = {
         option.key: option
         for option in ctx.command.params
-        if isinstance(option, Option) and option.name in _OF_PATHS
+        if isinstance(option, Option) and option.name in names
     }
     folder = os.path.dirname(os.path.abspath(config.path))
     for table in tables:
@@ -206,7 +191,11 @@ class Baseline:
         without other findings is `known`."""
         from sbbf_tool.verbs.check import FAILS, IN_BASELINE, NOTED
 
-        findings = [finding for finding in report.findings if not self._has(finding)]
+        findings = [
+            finding
+            for finding in report.findings
+            if _key(finding.file, finding.rule, finding.column) not in self._keys
+        ]
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
@@ -219,9 +208,6 @@ class Baseline:
         least = SEVERITIES.index(report.fail_on)
         failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
         return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)
-
-    def _has(self, finding: Finding) -> bool:
-        return _key(finding.file, finding.rule, finding.column) in self._keys
 
 
 def read_baseline(path: str) -> Baseline:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.reports.rows import Row
-    from sbbf_tool.running.plan import Plan
 
 SOME_MAY_BE = 0
 ALL_ABSENT = 1
@@ -117,14 +115,13 @@ def read_query(
     COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
     rows must satisfy too.
     """
-    arguments = files.arguments
     # Only as an argument does `-` stand for standard input.
     values = tuple(map(as_value, named_values))
     has_values = bool(values) or values_file is not None or ask_null
-    if column is None and not has_values and _ends_with_condition(files, arguments):
+    if column is None and not has_values and _ends_with_condition(files):
         from sbbf_tool.advice.queries import parse_query
 
-        *paths, text = arguments
+        *paths, text = files.arguments
         _ensure_column(text)
         (column, conditions), *also = parse_query(text).conditions
         return files.of(tuple(paths)), column, conditions, also
@@ -139,15 +136,15 @@ def read_query(
     return files, column, collect_values(values, values_file, ask_null), ()
 
 
-def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:
+def _ends_with_condition(files: Files) -> bool:
     """Return whether the last argument is a condition on the files.
 
     After the name of a column, the last argument is a value, also if it has the form of a
     condition.
     """
-    if not arguments or not re.search(_CONDITION, arguments[-1]):
+    if not files.arguments or not re.search(_CONDITION, files.arguments[-1]):
         return False
-    paths = arguments[:-1]
+    paths = files.arguments[:-1]
     if not paths:
         return files.is_listed
     return len(paths) == 1 or _is_path(paths[-1])
@@ -202,12 +199,10 @@ class AnswerView(View[Report]):
     """Whether any file may hold one of the values."""
 
     lists_answers = True
+    sums = ("files",)
 
-    def __init__(self, plan: Plan, values_file: str | None = None) -> None:
+    def __init__(self, values_file: str | None = None) -> None:
         super().__init__()
-        self.plan = plan
-        # An empty counter would keep truth values as they are.
-        self.counts: Counter[str] = Counter(files=0)
         self._values_file = values_file
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
@@ -225,7 +220,7 @@ class AnswerView(View[Report]):
         if self.is_single and self._unfit:  # half an answer would look like a whole one
             self._say_unfit(self._unfit)
             raise click.exceptions.Exit(UsageError.exit_code)
-        self.counts.update(files=1, absent=is_absent, without_column=report.type is None)
+        self.total.update(files=1, absent=is_absent, without_column=report.type is None)
         error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
         if error_code:
             return error_code
@@ -270,7 +265,7 @@ class AnswerView(View[Report]):
         if self._unfit:
             unfit = format_count(len(self._unfit), "value")
             text = f"; {unfit} without an answer: not of the column's type"
-        files = self.counts["without_column"]
+        files = self.total["without_column"]
         if files:
             verb = "lacks" if files == 1 else "lack"
             text += f" ({files:,} of the files {verb} the column)"

@@ -24,7 +24,7 @@ from sbbf_tool.cli.config_file import (
     names_beside,
     read_config,
 )
-from sbbf_tool.cli.options import SIZE, Option, name_of, settable_options
+from sbbf_tool.cli.options import RATIO, SIZE, Option, name_of, settable_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import parse_ratio
 
@@ -238,7 +238,7 @@ def _kind_of(option: click.Option) -> _ValueKind:
         return _ValueKind("true or false", (bool,))
     if option.type is SIZE:
         return _ValueKind("an integer or a string", (int, str))
-    if isinstance(option.type, click.types.FloatParamType):
+    if option.type is RATIO or option.type is click.FLOAT:
         return _ValueKind("a number", (int, float, str))
     if isinstance(option.type, click.types.IntParamType):
         return _ValueKind("an integer", (int,))

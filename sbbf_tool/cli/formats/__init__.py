@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.cli.commits import Commits
     from sbbf_tool.cli.page import Page
     from sbbf_tool.reports.rows import Row
+    from sbbf_tool.running.plan import Plan
 
 
 MARK = b"sbbf.report"
@@ -185,6 +186,8 @@ class View(Generic[Report]):
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
     """Why no command undoes a change of this command, if none does."""
+    plan: Plan
+    """The run, set before its first report."""
     undo: Any = None
     """Set if the command changes files in place."""
     commits: Commits | None = None

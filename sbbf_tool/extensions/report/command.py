@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option
 from sbbf_tool.cli.options import (
     COLUMNS,
     COMMAND_LINE,
@@ -20,6 +20,7 @@ from sbbf_tool.cli.options import (
 )
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import NO_PARTITION
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import RefusedError

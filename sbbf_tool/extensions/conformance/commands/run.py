@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, FILES, RULES, RUNNER, PureSetting
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, FILES, RULES, RUNNER, pure_setting
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
@@ -55,13 +55,12 @@ _COLUMNS = (
 @FILES.flag(
     "--strict", "exact", "Also fail if a filter is not used, or only some readers accept it."
 )
-@click.option(
+@pure_setting(
     "--timeout",
-    cls=PureSetting,
+    "Time limit of a call.  [default: 60]",
     type=float,
     metavar="SECONDS",
     default=60,
-    help="Time limit of a call.  [default: 60]",
 )
 @RUNNER.option(
     "--jobs",
