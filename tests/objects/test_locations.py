@@ -40,6 +40,18 @@ MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
         ("http://[::1]:80/x", "http", "http://[::1]:80", "x"),
         ("hdfs://namenode:8020/user/x", "hdfs", "hdfs://namenode:8020", "user/x"),
         ("hdfs:///user/x", "hdfs", "hdfs://", "user/x"),
+        (
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/point/a/b.parquet",
+            "s3",
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point",
+            "a/b.parquet",
+        ),
+        (
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point/a/b.parquet",
+            "s3",
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point",
+            "a/b.parquet",
+        ),
     ],
 )
 def test_what_a_url_names(url, service, root, key):

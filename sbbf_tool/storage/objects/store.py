@@ -235,12 +235,17 @@ def parse_location(url: str) -> Location:
             f"{scheme}: a URL must not contain a password",
             hint="sbbf takes credentials from the environment, profiles and roles",
         )
+    key = match[3] or ""
+    if bucket.startswith("arn:") and bucket.endswith(":accesspoint"):
+        # The name of an access point follows its ARN after a slash, or after a colon.
+        point, _, key = key.partition("/")
+        bucket = f"{bucket}:{point}"
     if not bucket and service != "hdfs":
         raise UsageError(f"the URL names no bucket: {url}", hint=f"{scheme}://BUCKET/KEY")
     if service in ("s3", "gs"):
         # Different schemes of one service name the same bucket.
         scheme = service
-    return Location(service, f"{scheme}://{bucket}", bucket, match[3] or "")
+    return Location(service, f"{scheme}://{bucket}", bucket, key)
 
 
 def _has_password(service: str, bucket: str) -> bool:
