@@ -132,7 +132,7 @@ class ChunkIndex:
 def index_chunks(raw: bytes) -> ChunkIndex | None:
     """Find the row groups and column chunks of a footer; None if it must be parsed as a whole, or
     if the extension was not built."""
-    positions = _compact.walk(raw, _table()) if has_walker else None
+    positions = _compact.walk(raw, table_of_structs()) if has_walker else None
     return None if positions is None else ChunkIndex(raw, *positions)
 
 
@@ -144,7 +144,7 @@ def describe() -> str:
 
 
 @cache
-def _table() -> bytes:
+def table_of_structs() -> bytes:
     """Build the table of the structs in a `FileMetaData` that `_compact.c` takes, from the specs of
     the generated classes."""
     numbers: dict[type[Any], int] = {FileMetaData: 0}
@@ -208,7 +208,7 @@ class FooterStructs:
         """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there
         is no list of row groups."""
         self.raw = raw
-        self._cuts = plan_cuts(raw, _table())
+        self._cuts = plan_cuts(raw, table_of_structs())
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
         splices = () if self.index is None else (self.index.without_row_groups,)

@@ -1,7 +1,8 @@
 """The runner on this machine: it yields rows as they are ready, in the order of the files. Memory
 does not grow with their number.
 
-A few small files are processed in this process. More files are packed into tasks for processes, one
+A verb may answer for many local files at once, without opening them: what it leaves is processed
+one by one. A few small files are processed in this process. More files are packed into tasks for processes, one
 per core. A file that is large enough to give every worker a task is processed alone, and its column
 chunks keep all cores busy. Threads process objects in stores: a forked process must not use the
 connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever
@@ -40,6 +41,9 @@ Report = TypeVar("Report")
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
+_FILES_PER_SCAN = 256
+_FILES_PER_SEGMENT = 10_000
+"""Files whose rows are in memory while those that a scan left are processed."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _CHANGES_AHEAD = 4
@@ -84,7 +88,7 @@ class LocalRunner:
             files = self.progress.count(files)
         folder_listings: dict[str, list[str]] = {}
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
-            by_place = self._by_threads if is_remote else self._locally
+            by_place = self._by_threads if is_remote else self._scanned
             rows = by_place(group, work)
             while True:
                 ensure_uninterrupted()
@@ -98,6 +102,35 @@ class LocalRunner:
                     self.progress.finish_file()
                 yield row
         yield from map(skip, chain(skipped, selection.other_rows(work.needs)))
+
+    def _scanned(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
+        """Yield the rows of these files: of many at once, and of the others one by one."""
+        scan = work.scanner()
+        while segment := list(islice(files, _FILES_PER_SEGMENT)):
+            if scan is None or len(segment) == 1:
+                yield from self._locally(chain(segment, files), work)
+                return
+            paths = [file.path for file in segment]
+            batches = [paths[at : at + _FILES_PER_SCAN] for at in range(0, len(paths), _FILES_PER_SCAN)]
+            rows = chain.from_iterable(map_in_order(scan, batches, len, self.workers))
+            yield from self._with_others(segment, rows, work)
+
+    def _with_others(
+        self, files: list[ListedFile], rows: Iterator[Row[Report] | None], work: Work[Report]
+    ) -> Iterator[Row[Report]]:
+        """Yield the rows that are there; from the first missing one on, complete them before."""
+        held: list[Row[Report] | None] = []
+        for row in rows:
+            if row is None or held:
+                held.append(row)
+            else:
+                yield row
+        if not held:
+            return
+        missing = [file for file, row in zip(files[-len(held) :], held, strict=True) if row is None]
+        others = self._locally(iter(missing), work)
+        for row in held:
+            yield next(others) if row is None else row
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""

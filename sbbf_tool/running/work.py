@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -124,6 +124,31 @@ class Work(Generic[Report]):
     def file(self, path: str) -> FileName:
         """Return the name by which the work opens the file with this path."""
         return path if self.table_files is None else self.table_files.file(path)
+
+    def scanner(self) -> Callable[[Sequence[str]], list[Row[Report] | None]] | None:
+        """Return what makes the rows of many files at once, with None for each file that must be
+        opened; None if each must."""
+        if self.table_files is not None:
+            return None
+        scan = self.verb.scanner(self.given)
+        if scan is None:
+            return None
+
+        def rows_of(paths: Sequence[str]) -> list[Row[Report] | None]:
+            ensure_uninterrupted()
+            started = time.monotonic()
+            reports = scan(paths)
+            seconds = (time.monotonic() - started) / max(1, len(paths))
+            rows: list[Row[Report] | None] = []
+            for path, report in zip(paths, reports, strict=True):
+                row = None
+                if report is not None:
+                    status, reason = self.verb.outcome(path, report)
+                    row = Row(path, status, reason, 0, seconds, report)
+                rows.append(row)
+            return rows
+
+        return rows_of
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""

@@ -38,8 +38,10 @@ from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.conditions import Compared
+    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.parquet.columns import Column
-    from sbbf_tool.verbs.verb import ReadOptions
+    from sbbf_tool.verbs.verb import Given, ReadOptions, Scanner
 
 
 def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
@@ -133,6 +135,35 @@ class Probe(ReadingVerb[ProbeReport]):
         also = [find_condition(file, name, values) for name, values in self.also]
         first = find_condition(file, self.column, self.values, self.compares)
         return self._report(file, [first, *also])
+
+    def scanner(self, given: Given) -> Scanner[ProbeReport] | None:
+        options = (self.dialect, self.confirm, self.rows, self.compares, self.also, given.keys)
+        if self.column is None or any(options):
+            return None
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            return None
+        scan = FileScan(self._judge_kind, strict=given.strict, reuse=given.reuse)
+
+        def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
+            return [
+                file and _report_scanned(path, file)
+                for path, file in zip(paths, scan(paths), strict=True)
+            ]
+
+        return reports_of
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+        """Judge what decides the answers of files of the same kind as this one."""
+        from sbbf_tool.file.scan_kinds import declining, judge_kind
+
+        assert self.column is not None
+        condition = find_condition(file, self.column, self.values)
+        if not isinstance(condition.about, Question):
+            return declining(key)
+        report = replace(self._report(file, [condition]), hits=(), inconclusive=(), unreadable=())
+        return judge_kind(file, key, condition.about, report, filters_only=self.filters_only)
 
     def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
         narrowed = self._narrow(file, conditions)
@@ -243,6 +274,20 @@ def probe(
     """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for
     the options."""
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
+
+
+def _report_scanned(path: str, file: ScannedFile) -> ProbeReport:
+    """Return the report of a file that was not opened."""
+    changes: dict[str, Any] = {
+        "file": path,
+        "row_groups": file.row_groups,
+        "bytes_read": file.bytes_read,
+    }
+    if file.hits:
+        assert file.judgment.question is not None
+        changes["hits"] = find_answers(file.judgment.question, tuple(file.answers())).hits
+    # Faster than `replace`, which takes longer than the scan of a file.
+    return ProbeReport(**{**vars(file.judgment.report), **changes})
 
 
 def _list_notes(questions: Sequence[Question]) -> tuple[str, ...]:

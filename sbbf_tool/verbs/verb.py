@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
 
 from sbbf_tool.arguments import as_names
@@ -66,6 +66,10 @@ _FIRST_PAUSE = 0.05
 def as_name(name: str) -> str:
     """Return the name of one column. Raises UsageError for anything else."""
     return as_names((name,))[0]
+
+
+Scanner = Callable[[Sequence[str]], Sequence[Report | None]]
+"""A function that returns the reports of many files at once; None for one that must be opened."""
 
 
 class Needs(Frozen):
@@ -148,6 +152,11 @@ class Verb(Frozen, Generic[Report]):
 
     def skips(self, path: FileName) -> str | None:
         """Return why the verb does not look at a file at all; None if it does."""
+        return None
+
+    def scanner(self, given: Given) -> Scanner[Report] | None:
+        """Return what answers for local files outside of tables before they are opened one by one;
+        None if nothing does. Threads share it."""
         return None
 
     def of_table(self, name: str) -> Verb[Report]:
