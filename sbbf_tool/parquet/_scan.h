@@ -792,6 +792,8 @@ static int narrow(const struct kind *kind, const struct chunk *chunk, int64_t no
     *is_empty = non_null == 0;
     if (!has_bounds || kind->order == NO_ORDER)
         return 1;
+    if (kind->order == DECIMAL_ORDER && (pair[0].length != (size_t)kind->width || pair[1].length != (size_t)kind->width))
+        return 0; /* Python compares them as numbers. */
     struct bound low = bound_of(kind, pair[0]), high = bound_of(kind, pair[1]);
     if (!low.is_valid || !high.is_valid || compare(kind, &low, &high) > 0)
         return 1;

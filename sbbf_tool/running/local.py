@@ -1,12 +1,13 @@
 """The runner on this machine: it yields rows as they are ready, in the order of the files. Memory
 does not grow with their number.
 
-A verb may answer for many local files at once, without opening them: what it leaves is processed
-one by one. A few small files are processed in this process. More files are packed into tasks for processes, one
-per core. A file that is large enough to give every worker a task is processed alone, and its column
-chunks keep all cores busy. Threads process objects in stores: a forked process must not use the
-connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever
-the number of workers is, which bounds how many threads compute at the same time.
+A verb may answer for many local files at once; threads scan them, and what the scan leaves is
+processed as follows. A few small files are processed in this process. More files are packed into
+tasks for processes, one per core. A file that is large enough to give every worker a task is
+processed alone, and its column chunks keep all cores busy. Threads process objects in stores: a
+forked process must not use the connections of its parent, and threads that wait use no core: up to
+32 objects are in work, whatever the number of workers is, which bounds how many threads compute at
+the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sbbf_tool.errors import INTERNAL_ERROR, SbbfError
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
-from sbbf_tool.running.work import Work
+from sbbf_tool.running.work import Scan, Work
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.leftovers import share_listings
 from sbbf_tool.storage.places import is_url
@@ -41,6 +42,8 @@ Report = TypeVar("Report")
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
+_FILES_WITHOUT_SCAN = 32
+"""Number of files that take as long to open one by one as the modules of a scan take to load."""
 _FILES_PER_SCAN = 256
 _FILES_PER_SEGMENT = 10_000
 """Files whose rows are in memory while those that a scan left are processed."""
@@ -104,33 +107,32 @@ class LocalRunner:
         yield from map(skip, chain(skipped, selection.other_rows(work.needs)))
 
     def _scanned(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
-        """Yield the rows of these files: of many at once, and of the others one by one."""
-        scan = work.scanner()
-        while segment := list(islice(files, _FILES_PER_SEGMENT)):
-            if scan is None or len(segment) == 1:
-                yield from self._locally(chain(segment, files), work)
-                return
-            paths = [file.path for file in segment]
-            batches = [paths[at : at + _FILES_PER_SCAN] for at in range(0, len(paths), _FILES_PER_SCAN)]
-            rows = chain.from_iterable(map_in_order(scan, batches, len, self.workers))
-            yield from self._with_others(segment, rows, work)
+        """Return the rows of these files, of which the first ones are listed now."""
+        first = list(islice(files, _FILES_WITHOUT_SCAN))
+        files = chain(first, files)
+        scan = work.scanner() if len(first) == _FILES_WITHOUT_SCAN else None
+        return self._locally(files, work) if scan is None else self._by_scan(scan, files, work)
 
-    def _with_others(
-        self, files: list[ListedFile], rows: Iterator[Row[Report] | None], work: Work[Report]
+    def _by_scan(
+        self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
     ) -> Iterator[Row[Report]]:
-        """Yield the rows that are there; from the first missing one on, complete them before."""
-        held: list[Row[Report] | None] = []
-        for row in rows:
-            if row is None or held:
-                held.append(row)
-            else:
-                yield row
-        if not held:
-            return
-        missing = [file for file, row in zip(files[-len(held) :], held, strict=True) if row is None]
-        others = self._locally(iter(missing), work)
-        for row in held:
-            yield next(others) if row is None else row
+        """Yield the rows of these files: those of a scan, and those of the files that it leaves."""
+        has_more = True
+        while has_more:
+            has_more = False
+            left: list[tuple[ListedFile, Row[Report] | None]] = []
+            # Threads scan, and have ended when processes are forked for what is left.
+            batches = _batches(islice(files, _FILES_PER_SEGMENT))
+            for rows in map_in_order(partial(_scan_batch, scan), batches, len, self.workers):
+                has_more = True
+                for file, row in rows:
+                    if row is None or left:
+                        left.append((file, row))
+                    else:
+                        yield row
+            others = self._locally(iter([file for file, row in left if row is None]), work)
+            for _, row in left:
+                yield next(others) if row is None else row
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""
@@ -169,6 +171,19 @@ class LocalRunner:
             self.workers,
             self.rest,
         )
+
+
+def _batches(files: Iterator[ListedFile]) -> Iterator[list[ListedFile]]:
+    """Yield the files of each scan."""
+    while batch := list(islice(files, _FILES_PER_SCAN)):
+        yield batch
+
+
+def _scan_batch(
+    scan: Scan[Report], files: Sequence[ListedFile]
+) -> list[tuple[ListedFile, Row[Report] | None]]:
+    """Return each file with its row, or with None if it must be opened."""
+    return list(zip(files, scan([file.path for file in files]), strict=True))
 
 
 def _without_skipped(

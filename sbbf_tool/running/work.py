@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report", covariant=True)
 R = TypeVar("R")
+Scan = Callable[[Sequence[str]], list[Row[R] | None]]
+"""A function that makes the rows of many files at once, with None for each that must be opened."""
 
 _PATIENCE_SECONDS = 60.0
 
@@ -125,9 +127,8 @@ class Work(Generic[Report]):
         """Return the name by which the work opens the file with this path."""
         return path if self.table_files is None else self.table_files.file(path)
 
-    def scanner(self) -> Callable[[Sequence[str]], list[Row[Report] | None]] | None:
-        """Return what makes the rows of many files at once, with None for each file that must be
-        opened; None if each must."""
+    def scanner(self) -> Scan[Report] | None:
+        """Return what makes the rows of many local files at once; None if each must be opened."""
         if self.table_files is not None:
             return None
         scan = self.verb.scanner(self.given)
