@@ -36,6 +36,7 @@ EXTENSIONS = [
         "sbbf_tool.parquet._scan",
         ["sbbf_tool/parquet/_scan.c"],
         depends=[
+            "sbbf_tool/bloom/_cpu.h",
             "sbbf_tool/bloom/_sbbf.h",
             "sbbf_tool/bloom/_xxh64.h",
             "sbbf_tool/parquet/_definition.h",

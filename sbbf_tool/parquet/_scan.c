@@ -24,6 +24,8 @@
 #define CHANGED(status) (status).st_ctim
 #endif
 
+static check_hashes check;
+
 /* --- Files --- */
 
 static int read_file(void *from, uint8_t *to, size_t length, uint64_t offset)
@@ -217,6 +219,7 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     struct scratch *s = calloc(1, sizeof *s);
     if (kinds && s) {
         struct walk w = {.f = {NULL, 0, table_data, (Py_ssize_t)(table_size / (SLOTS * SLOT_BYTES)), MAX_DEPTH, NULL}, .s = s};
+        w.check = check;
         w.names = left_out_data;
         w.names_size = left_out_size;
         int is_valid = is_table(&w.f, (Py_ssize_t)table_size);
@@ -267,13 +270,14 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int add_constants(PyObject *module)
+static int begin(PyObject *module)
 {
+    check = best_check();
     return PyModule_AddIntConstant(module, "DECLINED", DECLINED) < 0 || PyModule_AddIntConstant(module, "UNKNOWN_KIND", UNKNOWN_KIND) < 0 ? -1 : 0;
 }
 
 static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, add_constants},
+    {Py_mod_exec, begin},
 #ifdef Py_GIL_DISABLED
     {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif

@@ -66,7 +66,7 @@ struct numbers {
 struct scratch {
     uint8_t window[WINDOW], filter_window[FILTER_WINDOW];
     int64_t filter_start, filter_end; /* What of the file is in `filter_window`. */
-    struct bytes footer, key, bitset;
+    struct bytes footer, key, bitset, found;
     struct numbers chunks;  /* The position of each ColumnChunk in the footer. */
     struct numbers spans;   /* From and to of pages and page indexes. */
     struct numbers filters; /* Offset and stated length of each filter; the length is -1 if none is stated. */
@@ -78,6 +78,7 @@ static void free_scratch(struct scratch *s)
     free(s->footer.data);
     free(s->key.data);
     free(s->bitset.data);
+    free(s->found.data);
     free(s->chunks.items);
     free(s->spans.items);
     free(s->filters.items);
@@ -131,6 +132,35 @@ static const uint8_t *view(struct input *in, const struct scratch *s, int64_t of
     return read_at(in, room, length, offset) ? room : NULL;
 }
 
+/* --- The kernel --- */
+
+typedef size_t (*check_hashes)(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found);
+
+static size_t check_plain(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found)
+{
+    return check_all(bitset, num_blocks, hashes, count, found, 1);
+}
+
+#ifdef __x86_64__
+#include "../bloom/_cpu.h"
+
+__attribute__((target("avx2,popcnt"))) static size_t check_avx2(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count,
+                                                                uint8_t *found)
+{
+    return check_all(bitset, num_blocks, hashes, count, found, 4);
+}
+#endif
+
+/* Choose the fastest check that this machine supports. In a virtual machine, to ask takes as long as to scan a file. */
+static check_hashes best_check(void)
+{
+#ifdef __x86_64__
+    if (find_vectors().avx2)
+        return check_avx2;
+#endif
+    return check_plain;
+}
+
 /* --- The judgment of a kind --- */
 
 enum key_order { NO_ORDER, SIGNED_ORDER, UNSIGNED_ORDER, FLOAT_ORDER, BYTES_ORDER, DECIMAL_ORDER };
@@ -158,6 +188,7 @@ struct kind {
 /* --- The footer as a whole --- */
 
 struct walk {
+    check_hashes check;
     struct footer f;
     struct scratch *s;
     int64_t footer_start;
@@ -883,10 +914,7 @@ static int is_alone(struct input *in, struct walk *w, int64_t start, int64_t end
 
 static int has_bits(const uint8_t *data, size_t size)
 {
-    for (size_t at = 0; at < size; at++)
-        if (data[at])
-            return 1;
-    return 0;
+    return size && (data[0] || memcmp(data, data + 1, size - 1));
 }
 
 struct query {
@@ -900,25 +928,53 @@ struct query {
     int is_empty; /* Whether all blocks so far are zeros. */
 };
 
-/* Query these hashes; return 0 if a block cannot be read, or if hits are too many. */
-static int query_hashes(struct query *q, size_t from, size_t to)
+static int note_hit(struct query *q, size_t hash)
 {
     struct numbers *hits = &q->w->s->hits;
+    return hits->count < 3 * (size_t)MOST_HITS && push(hits, q->path) && push(hits, q->row_group) && push(hits, (int64_t)hash);
+}
+
+/* Query these hashes in the whole bitset; return 0 without memory, or if hits are too many. */
+static int query_many(struct query *q, size_t from, size_t to)
+{
+    struct bytes *found = &q->w->s->found;
+    size_t count = to - from;
+    if (!count)
+        return 1;
+    if (!make_room(found, count))
+        return 0;
+    if (q->w->check(q->bitset, q->num_blocks, q->kind->hashes + from * sizeof(uint64_t), count, found->data) == count)
+        return 1;
+    q->is_empty = 0;
+    const uint8_t *end = found->data + count, *hit = found->data;
+    while (hit < end && (hit = memchr(hit, 1, (size_t)(end - hit)))) {
+        if (!note_hit(q, from + (size_t)(hit - found->data)))
+            return 0;
+        hit++;
+    }
+    return 1;
+}
+
+/* Query these hashes, of which each reads its block; return 0 if it cannot be read, or if hits are too many. */
+static int query_few(struct query *q, size_t from, size_t to)
+{
     uint8_t room[BLOCK_BYTES];
     for (size_t at = from; at < to; at++) {
         uint64_t h = load_hash(q->kind->hashes, at);
-        size_t offset = block_offset(h, q->num_blocks);
-        const uint8_t *block = q->bitset ? q->bitset + offset : view(q->in, q->w->s, q->bitset_offset + (int64_t)offset, BLOCK_BYTES, room);
+        const uint8_t *block = view(q->in, q->w->s, q->bitset_offset + (int64_t)block_offset(h, q->num_blocks), BLOCK_BYTES, room);
         if (!block)
             return 0;
         if (q->is_empty)
             q->is_empty = !has_bits(block, BLOCK_BYTES);
-        if (!block_check(block, (uint32_t)h, 1))
-            continue;
-        if (hits->count > 3 * (size_t)MOST_HITS || !push(hits, q->path) || !push(hits, q->row_group) || !push(hits, (int64_t)at))
+        if (block_check(block, (uint32_t)h, 1) && !note_hit(q, at))
             return 0;
     }
     return 1;
+}
+
+static int query_hashes(struct query *q, size_t from, size_t to)
+{
+    return q->bitset ? query_many(q, from, to) : query_few(q, from, to);
 }
 
 /* Note the hashes that the filter may hold: see `by_filter` and `may_hold` in filter_answers.py. Return whether it can be relied on. */

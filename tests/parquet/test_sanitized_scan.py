@@ -14,7 +14,7 @@ import pytest
 
 from sbbf_tool.parquet.footer_structs import table_of_structs
 from support.damage import damage
-from support.sanitized import PACKAGE
+from support.sanitized import PACKAGE, build_sanitized, run_sanitized
 
 HERE = Path(__file__).parent
 PARAMETERS = 72
@@ -101,3 +101,12 @@ def test_damaged_files(fuzzer, fixtures, tmp_path):
         data = choose.choice(files).read_bytes()
         (tmp_path / "damaged" / f"{number}").write_bytes(damage(data, choose))
     run_fuzzer(fuzzer, "-runs=0", str(tmp_path / "damaged"))
+
+
+@pytest.mark.nightly
+def test_the_tests_of_the_scan(tmp_path):
+    """Calls from Python, in threads too, with files and with arguments that are none."""
+    sanitized = build_sanitized(tmp_path / "sanitized")
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not heavy"]
+    tests = HERE.parent / "file" / "test_scan.py"
+    assert " passed" in run_sanitized(["-m", "pytest", *options, str(tests)], sanitized)
