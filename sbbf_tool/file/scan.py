@@ -20,9 +20,11 @@ from sbbf_tool.file.pruning import FILTER, RowGroupAnswers
 from sbbf_tool.file.question import Candidates
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, names_left_out
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import footer_structs
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.table_file import FileName, TableFile
     from sbbf_tool.parquet.columns import Column
 
 try:
@@ -76,12 +78,16 @@ def can_scan() -> bool:
 
 
 class FileScan:
-    """Answers for local files outside of tables about one question. Threads may share it."""
+    """Answers for local files about one question. Threads may share it."""
 
-    def __init__(self, judge: Judge, *, strict: bool, reuse: Reuse | None) -> None:
+    def __init__(
+        self, judge: Judge, strict: bool, reuse: Reuse | None, in_table: TableFile | None = None
+    ) -> None:
+        """`in_table` is what the files have in common if they are those of a table."""
         self._judge = judge
         self._strict = strict
         self._reuse = reuse or Reuse()
+        self._in_table = in_table
         self._judgments: tuple[KindJudgment, ...] = ()
         self._judging = Lock()
 
@@ -115,9 +121,12 @@ class FileScan:
     def _judge_file(self, path: str) -> KindJudgment | None:
         """Judge the kind of a file; None if the file cannot be judged."""
         key = None
+        file_name: FileName = path
+        if self._in_table is not None:
+            file_name = replace(self._in_table, path=path)
         try:
-            with ParquetFile.open(path, reuse=self._reuse) as file:
-                file.run = FileRun(path, self._strict, 1, None, self._reuse)
+            with ParquetFile.open(file_name, reuse=self._reuse) as file:
+                file.run = FileRun(file_name, self._strict, 1, None, self._reuse)
                 key = key_of_kind(file.footer)
                 if key is not None:
                     return self._judge(file, key)
@@ -158,7 +167,7 @@ def _scan_places(
             continue
         judgment = judgments[found.kind]
         path = paths[place]
-        if "=" in path and _is_stated_by_folder(path, judgment):
+        if "=" in path and not judgment.is_in_table and _is_stated_by_folder(path, judgment):
             continue
         if is_logged:
             log_opened(path, found.size, found.row_groups)

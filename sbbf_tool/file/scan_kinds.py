@@ -69,6 +69,8 @@ class KindJudgment(Frozen):
     report: Any = None
     """The report of a file without any of the values; name, row groups and bytes are those of the
     file that was judged."""
+    is_in_table: bool = False
+    """Whether the files belong to a table with a known schema, so that folders state nothing."""
 
 
 def key_of_kind(footer: Footer) -> bytes | None:
@@ -135,7 +137,7 @@ def judge_kind(
         len(keys),
     )
     kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
-    return KindJudgment(kind, question, report)
+    return KindJudgment(kind, question, report, file.is_in_table)
 
 
 def _numbers(flags: int, *others: int) -> bytes:

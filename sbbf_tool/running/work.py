@@ -129,16 +129,16 @@ class Work(Generic[Report]):
 
     def scanner(self) -> Scan[Report] | None:
         """Return what makes the rows of many local files at once; None if each must be opened."""
-        if self.table_files is not None:
-            return None
-        scan = self.verb.scanner(self.given)
+        table_files = self.table_files
+        scan = self.verb.scanner(self.given, None if table_files is None else table_files.usual)
         if scan is None:
             return None
 
         def rows_of(paths: Sequence[str]) -> list[Row[Report] | None]:
             ensure_uninterrupted()
             started = time.monotonic()
-            reports = scan(paths)
+            names = paths if table_files is None else table_files.usual_names(paths)
+            reports = scan(names)
             seconds = (time.monotonic() - started) / max(1, len(paths))
             rows: list[Row[Report] | None] = []
             for path, report in zip(paths, reports, strict=True):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
+    from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import Given, ReadOptions, Scanner
 
@@ -136,7 +137,9 @@ class Probe(ReadingVerb[ProbeReport]):
         first = find_condition(file, self.column, self.values, self.compares)
         return self._report(file, [first, *also])
 
-    def scanner(self, given: Given) -> Scanner[ProbeReport] | None:
+    def scanner(
+        self, given: Given, in_table: TableFile | None = None
+    ) -> Scanner[ProbeReport] | None:
         options = (self.dialect, self.confirm, self.rows, self.compares, self.also, given.keys)
         if self.column is None or any(options):
             return None
@@ -144,7 +147,7 @@ class Probe(ReadingVerb[ProbeReport]):
 
         if not can_scan():
             return None
-        scan = FileScan(self._judge_kind, strict=given.strict, reuse=given.reuse)
+        scan = FileScan(self._judge_kind, given.strict, given.reuse, in_table)
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             return [

@@ -157,9 +157,9 @@ class Verb(Frozen, Generic[Report]):
         """Return why the verb does not look at a file at all; None if it does."""
         return None
 
-    def scanner(self, given: Given) -> Scanner[Report] | None:
-        """Return what answers for local files outside of tables before they are opened one by one;
-        None if nothing does. Threads share it."""
+    def scanner(self, given: Given, in_table: TableFile | None = None) -> Scanner[Report] | None:
+        """Return what answers for local files before they are opened one by one; None if nothing
+        does. Threads share it. `in_table` is what files of a table have in common."""
         return None
 
     def of_table(self, name: str) -> Verb[Report]:

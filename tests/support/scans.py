@@ -273,7 +273,8 @@ def change_chunk(metadata: FileMetaData, size: int, choose: random.Random) -> No
             other.bloom_filter_length = choose.choice((None, other.bloom_filter_length))
             if meta.bloom_filter_offset and choose.random() < 0.3:
                 # A copy of the header of another filter, whose bitset runs into this one.
-                other.bloom_filter_offset = meta.bloom_filter_offset - choose.randrange(1, 64)
+                before = min(meta.bloom_filter_offset, size) - choose.randrange(1, 64)
+                other.bloom_filter_offset = max(before, 0)
             for each in metadata.row_groups:
                 for column in each.columns:
                     if choose.random() < 0.5:
