@@ -19,10 +19,16 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
+from sbbf_tool.parquet.footer_structs import table_of_structs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import read_prefix
+
+try:
+    from sbbf_tool.parquet import _scan
+except ImportError:
+    _scan = None  # type: ignore[assignment]
 
 OLD_FOOTER = "superseded footer"
 OLD_FILTER = "unreferenced filter"
@@ -131,13 +137,11 @@ class StatedRanges:
     position."""
 
     def __init__(self, footer: Footer) -> None:
-        self._pages = sorted(_owned(footer))
+        pages, filters = _walk_over_places(footer) or _list_places(footer)
+        self._footer = footer
+        self._pages = sorted(pages)
         self._page_ends = list(accumulate((end for _, end in self._pages), max))
-        self._places = footer.filter_places()
-        self._filters = sorted(
-            (place.offset, place.offset + (place.length or 0), key)
-            for key, place in self._places.items()
-        )
+        self._filters = sorted(filters)
         self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
 
     def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
@@ -154,14 +158,43 @@ class StatedRanges:
         if not first:
             return False
         _, _, key_before = self._filters[first - 1]
-        if self._places[key_before].length is not None:
-            return False
         row_group, column = key_before
+        place_before = self._footer.filter_place(row_group, column)
+        if place_before is None or place_before.length is not None:
+            return False
         try:
             before = file.stored_filter(row_group, file.footer.columns[column])
         except UnreadableError:
             return False
         return before is not None and before.end > start
+
+
+_Places = tuple[Iterable[tuple[int, int]], Iterable[tuple[int, int, ChunkKey]]]
+"""Start and end of pages and page indexes; start, end and chunk of filters."""
+
+
+def _list_places(footer: Footer) -> _Places:
+    filters = (
+        (place.offset, place.offset + (place.length or 0), key)
+        for key, place in footer.filter_places().items()
+    )
+    return _owned(footer), filters
+
+
+def _walk_over_places(footer: Footer) -> _Places | None:
+    """List the same places much faster; None for a footer that is not plain, or without the
+    extension. Pages that follow each other are one range."""
+    if _scan is None or footer.index is None:
+        return None
+    places = _scan.places(footer.raw, table_of_structs(), footer.start)
+    if places is None:
+        return None
+    spans, filters = (memoryview(numbers).cast("q") for numbers in places)
+    num_columns = len(footer.columns)
+    return zip(spans[::2], spans[1::2], strict=True), (
+        (offset, offset + max(0, length), divmod(number, num_columns))
+        for offset, length, number in zip(filters[::3], filters[1::3], filters[2::3], strict=True)
+    )
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:

@@ -261,12 +261,46 @@ static PyObject *py_key(PyObject *self, PyObject *args)
     return result;
 }
 
+static PyObject *py_places(PyObject *self, PyObject *args)
+{
+    PyObject *footer, *table, *result = NULL;
+    const uint8_t *data = NULL, *table_data = NULL;
+    size_t size = 0, table_size = 0;
+    long long start;
+    if (!PyArg_ParseTuple(args, "SSL:places", &footer, &table, &start))
+        return NULL;
+    if (!bytes_at(args, 0, &data, &size) || !bytes_at(args, 1, &table_data, &table_size))
+        return NULL;
+    struct scratch *s = calloc(1, sizeof *s);
+    if (!s)
+        return PyErr_NoMemory();
+    struct walk w = {.f = {data, (Py_ssize_t)size, table_data, (Py_ssize_t)(table_size / (SLOTS * SLOT_BYTES)), MAX_DEPTH, NULL}, .s = s};
+    w.footer_start = start;
+    if (!is_table(&w.f, (Py_ssize_t)table_size)) {
+        refuse("not a table of structs");
+    } else if (walk_footer(&w)) {
+        PyObject *spans = as_bytes(s->spans.items, s->spans.count), *filters = as_bytes(s->filters.items, s->filters.count);
+        if (spans && filters)
+            result = PyTuple_Pack(2, spans, filters);
+        Py_XDECREF(spans);
+        Py_XDECREF(filters);
+    } else {
+        result = Py_NewRef(Py_None);
+    }
+    free_scratch(s);
+    free(s);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"scan", py_scan, METH_VARARGS,
      "scan(names, kinds, table, left_out): four numbers per file, and three per hit. Of a file: the number of the kind by which it is answered, or\n"
      "DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group and hash. Each name\n"
      "ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length."},
     {"key", py_key, METH_VARARGS, "key(footer, table, left_out): the bytes that decide the kind of a file; None if a scan would decline it."},
+    {"places", py_places, METH_VARARGS,
+     "places(footer, table, start): what belongs to the chunks of a plain footer that begins at `start`: from and to of pages and page indexes,\n"
+     "of which those that touch are one; and offset, stated length or -1, and the number of the chunk of each filter; None for other footers."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -69,7 +69,7 @@ struct scratch {
     struct bytes footer, key, bitset, found;
     struct numbers chunks;  /* The position of each ColumnChunk in the footer. */
     struct numbers spans;   /* From and to of pages and page indexes. */
-    struct numbers filters; /* Offset and stated length of each filter; the length is -1 if none is stated. */
+    struct numbers filters; /* Of each filter its offset, its stated length or -1, and the number of its chunk. */
     struct numbers hits;    /* Path, row group and hash of each hash that a filter may hold. */
 };
 
@@ -308,7 +308,8 @@ static int note_place(struct walk *w, const struct place *p)
         return 0; /* a filter before its pages, as in the first draft */
     if (p->filter > INT64_MAX / 2 || p->filter_length < 0)
         return 0;
-    return push(&w->s->filters, p->filter) && push(&w->s->filters, p->has_filter_length ? p->filter_length : -1);
+    return push(&w->s->filters, p->filter) && push(&w->s->filters, p->has_filter_length ? p->filter_length : -1) &&
+           push(&w->s->filters, (int64_t)w->s->chunks.count - 1);
 }
 
 static Py_ssize_t walk_meta(struct walk *w, Py_ssize_t pos, unsigned number, struct place *p)
@@ -894,7 +895,7 @@ static int is_alone(struct input *in, struct walk *w, int64_t start, int64_t end
     for (size_t at = 0; at < spans->count; at += 2)
         if (spans->items[at] < end && spans->items[at + 1] > start)
             return 0;
-    for (size_t at = 0; at < filters->count; at += 2) {
+    for (size_t at = 0; at < filters->count; at += 3) {
         int64_t offset = filters->items[at], length = filters->items[at + 1];
         inside += start <= offset && offset < end;
         if (offset >= start)

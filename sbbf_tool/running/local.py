@@ -110,8 +110,11 @@ class LocalRunner:
         """Return the rows of these files, of which the first ones are listed now."""
         first = list(islice(files, _FILES_WITHOUT_SCAN))
         files = chain(first, files)
-        scan = work.scanner() if len(first) == _FILES_WITHOUT_SCAN else None
-        return self._locally(files, work) if scan is None else self._by_scan(scan, files, work)
+        if len(first) == _FILES_WITHOUT_SCAN:
+            scan = work.scanner()
+            if scan is not None:
+                return self._by_scan(scan, files, work)
+        return self._locally(files, work)
 
     def _by_scan(
         self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
@@ -132,7 +135,7 @@ class LocalRunner:
                         yield row
             others = self._locally(iter([file for file, row in left if row is None]), work)
             for _, row in left:
-                yield next(others) if row is None else row
+                yield row or next(others)
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""

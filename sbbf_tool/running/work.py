@@ -130,14 +130,19 @@ class Work(Generic[Report]):
     def scanner(self) -> Scan[Report] | None:
         """Return what makes the rows of many local files at once; None if each must be opened."""
         table_files = self.table_files
-        scan = self.verb.scanner(self.given, None if table_files is None else table_files.usual)
+        in_table = None
+        if table_files is not None:
+            in_table = table_files.usual
+        scan = self.verb.scanner(self.given, in_table)
         if scan is None:
             return None
 
         def rows_of(paths: Sequence[str]) -> list[Row[Report] | None]:
             ensure_uninterrupted()
             started = time.monotonic()
-            names = paths if table_files is None else table_files.usual_names(paths)
+            names = paths
+            if table_files is not None:
+                names = table_files.usual_names(paths)
             reports = scan(names)
             seconds = (time.monotonic() - started) / max(1, len(paths))
             rows: list[Row[Report] | None] = []
