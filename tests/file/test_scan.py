@@ -46,7 +46,7 @@ def write(path: Path, ids: Any, **options: Any) -> str:
 # --- The same answers ---
 
 
-def _compare_files(paths: list[Path]) -> Compared:
+def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compared:
     """Compare the answers of files of any kind for all their columns."""
     total = Compared()
     for path in paths:
@@ -56,7 +56,7 @@ def _compare_files(paths: list[Path]) -> Compared:
         except SbbfError:
             columns = ["id"]
         for name in columns[:40]:
-            for value in VALUES:
+            for value in values:
                 for verb in (Probe(name, [value]), Probe(name, [value, "8"], filters_only=True)):
                     total += _compare_or_fail_alike(verb, str(path))
     return total
@@ -72,9 +72,10 @@ def _compare_or_fail_alike(verb: Probe, path: str) -> Compared:
     return compare(verb, [path])
 
 
-def test_fixtures(fixtures):
+@each("values", [("42", "name 7")], heavy=[VALUES])
+def test_fixtures(fixtures, values):
     paths = sorted(path for path in fixtures.rglob("*.parquet") if path.is_file())
-    assert _compare_files(paths).answered > 1000
+    assert _compare_files(paths, values).answered > 100
 
 
 @pytest.mark.heavy
@@ -248,6 +249,24 @@ def test_a_filter_without_a_length_may_run_into_the_next_one(tmp_path):
     assert not Probe("v", [101])(path).is_absent
 
 
+def test_a_filter_that_runs_into_the_footer_is_declined(tmp_path):
+    path = tmp_path / "a.parquet"
+    filters = {"v": {"ndv": 100, "fpp": 0.01}}
+    table = pa.table({"v": range(0, 200, 2)})
+    pq.write_table(table, path, bloom_filter_options=filters, use_dictionary=False)
+    start, metadata = split(path.read_bytes())
+    meta = metadata.row_groups[0].columns[0].meta_data
+    offset = meta.bloom_filter_offset
+    meta.bloom_filter_length = None
+    path.write_bytes(join(start, metadata))
+    assert compare(Probe("v", [101]), [str(path)]).answered == 1
+    assert start[offset : offset + 3] == b"\x15\x80\x02"  # 128 bytes
+    data = start[:offset] + b"\x15\x80\x04" + start[offset + 3 :]
+    path.write_bytes(join(data, metadata))
+    assert scanned(Probe("v", [101]), [str(path)]) == [None]
+    assert Probe("v", [101])(path).unreadable
+
+
 # --- Runs ---
 
 
@@ -295,6 +314,8 @@ def test_no_judgment_of_a_probe_reads_a_key_value_that_decides_no_kind():
     package = Path(scan.__file__).parents[1]
     readers = set()
     for path in package.rglob("*.py"):
+        if "arrow_schema" not in path.read_text():
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "sbbf_tool.parquet.arrow_schema":
                 readers.add(path.relative_to(package).parts[0])

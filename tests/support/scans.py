@@ -236,7 +236,10 @@ def change_chunk(metadata: FileMetaData, size: int, choose: random.Random) -> No
             meta.num_values = choose.choice(numbers)
         case 5 | 6:
             offset = meta.bloom_filter_offset
-            near = (other.bloom_filter_offset, min(offset or 4, size) + choose.randrange(-40, 40))
+            near = (
+                other.bloom_filter_offset,
+                max(0, min(offset or 4, size)) + choose.randrange(-40, 40),
+            )
             meta.bloom_filter_offset = choose.choice((*numbers, *near))
         case 7:
             length = meta.bloom_filter_length
