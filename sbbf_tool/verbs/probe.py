@@ -133,15 +133,12 @@ class Probe(ReadingVerb[ProbeReport]):
             conditions = list_conditions(file, self.values)
             reports = [self._report(file, [condition]) for condition in conditions]
             return _merge(file, self.values, reports)
-        also = [find_condition(file, name, values) for name, values in self.also]
-        first = find_condition(file, self.column, self.values, self.compares)
-        return self._report(file, [first, *also])
+        return self._report(file, self._conditions(file))
 
     def scanner(
         self, given: Given, in_table: TableFile | None = None
     ) -> Scanner[ProbeReport] | None:
-        options = (self.dialect, self.confirm, self.rows, self.compares, self.also, given.keys)
-        if self.column is None or any(options):
+        if self.column is None or self.dialect or self.compares or given.keys:
             return None
         from sbbf_tool.file.scan import FileScan, can_scan
 
@@ -149,11 +146,17 @@ class Probe(ReadingVerb[ProbeReport]):
             return None
         scan = FileScan(self._judge_kind, given.strict, given.reuse, in_table)
 
+        # A file that may hold a value is read for these.
+        excludes_only = bool(self.confirm or self.rows or self.also)
+
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
-            return [
-                file and _report_scanned(path, file)
-                for path, file in zip(paths, scan(paths), strict=True)
-            ]
+            reports: list[ProbeReport | None] = []
+            for path, file in zip(paths, scan(paths), strict=True):
+                if file is None or (file.hits and excludes_only):
+                    reports.append(None)
+                else:
+                    reports.append(_report_scanned(path, file))
+            return reports
 
         return reports_of
 
@@ -161,12 +164,20 @@ class Probe(ReadingVerb[ProbeReport]):
         """Judge what decides the answers of files of the same kind as this one."""
         from sbbf_tool.file.scan_kinds import declining, judge_kind
 
-        assert self.column is not None
-        condition = find_condition(file, self.column, self.values)
-        if not isinstance(condition.about, Question):
+        conditions = self._conditions(file)
+        questions = [each.about for each in conditions if isinstance(each.about, Question)]
+        is_warned = any(question.may_have_other_meaning for question in questions)
+        if is_warned or len(questions) < len(conditions):
             return declining(key)
-        report = replace(self._report(file, [condition]), hits=(), inconclusive=(), unreadable=())
-        return judge_kind(file, key, condition.about, report, filters_only=self.filters_only)
+        plain = replace(self, confirm=False, rows=False)
+        report = replace(plain._report(file, conditions), hits=(), inconclusive=(), unreadable=())
+        return judge_kind(file, key, questions[0], report, filters_only=self.filters_only)
+
+    def _conditions(self, file: ParquetFile) -> list[ColumnCondition]:
+        """List what a row must hold, the queried column first."""
+        assert self.column is not None
+        also = [find_condition(file, name, values) for name, values in self.also]
+        return [find_condition(file, self.column, self.values, self.compares), *also]
 
     def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
         narrowed = self._narrow(file, conditions)

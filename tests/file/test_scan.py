@@ -174,6 +174,19 @@ def test_many_values_have_the_hits_of_each_row_group(tmp_path):
     assert [(hit.value, hit.row_groups) for hit in report.hits] == [("25", (1,)), ("99", (4,))]
 
 
+@each(
+    "options",
+    [{"confirm": True}, {"confirm": True, "rows": True}, {"also": {"name": ["b"]}}],
+)
+def test_files_that_are_excluded_are_not_read(tmp_path, options):
+    path = str(tmp_path / "a.parquet")
+    filters = {"id": {"ndv": 100, "fpp": 0.001}}
+    table = pa.table({"id": range(0, 100, 2), "name": ["a"] * 50})
+    pq.write_table(table, path, bloom_filter_options=filters)
+    assert compare(Probe("id", [13, 999], **options), [path]) == (1, 1, 0)
+    assert scanned(Probe("id", [14], **options), [path]) == [None]
+
+
 # --- What declines ---
 
 
@@ -213,10 +226,7 @@ def test_files_of_too_many_kinds_are_declined(tmp_path, monkeypatch):
 @each(
     "options",
     [
-        {"confirm": True},
-        {"rows": True, "confirm": True},
         {"dialect": "draft1-raw"},
-        {"also": {"id": [1]}},
         {"compares": lambda column: True},
     ],
 )

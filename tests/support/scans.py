@@ -349,6 +349,8 @@ def compare_mutants(folder: Path, seed: int, rounds: int, per_round: int = 12) -
         values = [choose.choice(made.values) for _ in range(choose.choice((1, 1, 2, 3)))]
         verbs = [Probe("v", values, filters_only=choose.random() < 0.3)]
         verbs += [Probe("v", [value]) for value in made.values]
+        verbs.append(Probe("v", values, confirm=True, rows=choose.random() < 0.5))
+        verbs.append(Probe("v", values, also={"last": [choose.randrange(2 * ROWS)]}))
         for verb in verbs:
             total += compare(verb, paths, strict=choose.random() < 0.3)
     return Counter(total._asdict())
