@@ -8,20 +8,24 @@ answers and errors never depend on this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool import log
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of
+from sbbf_tool.file.hits import find_answers, list_hits
 from sbbf_tool.file.missing_column import statement_of
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile, log_opened
 from sbbf_tool.file.pruning import FILTER, RowGroupAnswers
-from sbbf_tool.file.question import Candidates
+from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, names_left_out
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import footer_structs
+from sbbf_tool.reports.probe import MANY_VALUES, Hit
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName, TableFile
@@ -48,18 +52,30 @@ class ScannedFile(NamedTuple):
     judgment: KindJudgment
     row_groups: int
     bytes_read: int
-    hits: Mapping[int, Sequence[int]]
-    """The places of the hashes that the filter of a row group may hold, by row group; those without
-    any are left out."""
+    hashes: Sequence[tuple[int, int]] = ()
+    """The hashes that filters may hold: row group, and place in the row of the question."""
 
-    def answers(self) -> Iterator[RowGroupAnswers]:
-        """Yield what is known of the values in each row group that may hold any."""
+    def hits(self) -> Sequence[Hit]:
+        """Return the values that the file may hold."""
         question = self.judgment.question
         assert question is not None
         owners = question.row.owners
+        if len(self.hashes) > MANY_VALUES:
+            return find_answers(question, tuple(self._answers(question))).hits
+        row_groups: dict[int, list[int]] = {}
+        for row_group, place in self.hashes:
+            numbers = row_groups.setdefault(owners[place], [])
+            # A value may have several hashes.
+            if row_group not in numbers[-1:]:
+                numbers.append(row_group)
+        return list_hits(question, row_groups)
+
+    def _answers(self, question: Question) -> Iterator[RowGroupAnswers]:
+        """Yield what is known of the values in each row group that may hold any."""
+        owners = question.row.owners
         candidates = Candidates(range(0), range(0))
-        for row_group, places in self.hits.items():
-            values = bitmap_of(sorted(owners[place] for place in places))
+        for row_group, hashes in groupby(self.hashes, itemgetter(0)):
+            values = bitmap_of(owners[place] for _, place in hashes)
             yield RowGroupAnswers(row_group, candidates, BulkAnswer(values), (), FILTER)
 
 
@@ -171,18 +187,16 @@ def _scan_places(
             continue
         if is_logged:
             log_opened(path, found.size, found.row_groups)
-        answers[place] = ScannedFile(
-            judgment, found.row_groups, found.bytes_read, hits.get(number, {})
-        )
+        hashes = hits.get(number, ())
+        answers[place] = ScannedFile(judgment, found.row_groups, found.bytes_read, hashes)
     return unknown
 
 
-def _group_hits(numbers: memoryview[int]) -> dict[int, dict[int, list[int]]]:
-    """Return the places of hashes by file and row group."""
-    hits: dict[int, dict[int, list[int]]] = {}
-    for at in range(0, len(numbers), 3):
-        of_file = hits.setdefault(numbers[at], {})
-        of_file.setdefault(numbers[at + 1], []).append(numbers[at + 2])
+def _group_hits(numbers: memoryview[int]) -> dict[int, list[tuple[int, int]]]:
+    """Return row group and place of the hashes that may be held, by file."""
+    hits: dict[int, list[tuple[int, int]]] = {}
+    for file, row_group, place in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+        hits.setdefault(file, []).append((row_group, place))
     return hits
 
 

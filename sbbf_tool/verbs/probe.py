@@ -152,7 +152,7 @@ class Probe(ReadingVerb[ProbeReport]):
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             reports: list[ProbeReport | None] = []
             for path, file in zip(paths, scan(paths), strict=True):
-                if file is None or (file.hits and excludes_only):
+                if file is None or (file.hashes and excludes_only):
                     reports.append(None)
                 else:
                     reports.append(_report_scanned(path, file))
@@ -297,9 +297,8 @@ def _report_scanned(path: str, file: ScannedFile) -> ProbeReport:
         "row_groups": file.row_groups,
         "bytes_read": file.bytes_read,
     }
-    if file.hits:
-        assert file.judgment.question is not None
-        changes["hits"] = find_answers(file.judgment.question, tuple(file.answers())).hits
+    if file.hashes:
+        changes["hits"] = file.hits()
     # Faster than `replace`, which takes longer than the scan of a file.
     return ProbeReport(**{**vars(file.judgment.report), **changes})
 

@@ -174,6 +174,14 @@ def test_many_values_have_the_hits_of_each_row_group(tmp_path):
     assert [(hit.value, hit.row_groups) for hit in report.hits] == [("25", (1,)), ("99", (4,))]
 
 
+def test_very_many_hits(tmp_path):
+    path = write(tmp_path / "a.parquet", range(3000), row_group_size=1000)
+    verb = Probe("id", list(range(-10, 5000)))
+    assert compare(verb, [path]) == (1, 0, 0)
+    [report] = scanned(verb, [path])
+    assert len(report.hits) >= 3000
+
+
 @each(
     "options",
     [{"confirm": True}, {"confirm": True, "rows": True}, {"also": {"name": ["b"]}}],
