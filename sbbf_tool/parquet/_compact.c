@@ -50,6 +50,7 @@ struct positions {
     struct vector row_groups; /* of each: its start, its list of chunks from and to, its end, the number of its first chunk, its chunks */
     struct vector chunks;     /* the start of each chunk; a chunk ends where the next one of its row group begins, or where the list ends */
     Py_ssize_t list_start, list_end;
+    uint64_t most_schema, most_pairs, most_orders; /* The elements of the longest list of each, should a footer have several. */
 };
 
 static Py_ssize_t walk_chunk(const struct footer *f, Py_ssize_t pos, unsigned number)
@@ -96,6 +97,7 @@ static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigne
         pos = read_list(f, pos, &element, &count);
         if (pos == REFUSED || (count && element != STRUCT))
             return REFUSED;
+        *f->elements += count;
         for (uint64_t at = 0; at < count; at++) {
             if (!append(&found->chunks, pos))
                 return REFUSED;
@@ -114,6 +116,22 @@ static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigne
     return pos;
 }
 
+/* Note how long the lists are by which a large footer is cut or refused. */
+static void note_size(const struct footer *f, Py_ssize_t start, const struct field *field, uint64_t elements_before, struct positions *found)
+{
+    uint64_t count = count_structs(f, start, field), *most = NULL;
+    if (field->id == SCHEMA)
+        most = &found->most_schema;
+    else if (field->id == KEY_VALUES)
+        most = &found->most_pairs;
+    else if (field->id == COLUMN_ORDERS)
+        most = &found->most_orders;
+    if (most && count > *most)
+        *most = count;
+    if (field->id == KEY_VALUES || field->id == COLUMN_ORDERS)
+        *f->elements = elements_before;
+}
+
 static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
 {
     struct field field = {0, STOP};
@@ -126,9 +144,12 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
             return found->list_start == REFUSED ? REFUSED : pos;
         const uint8_t *slot = find_slot(f, 0, &field);
         if (!slot || field.id != ROW_GROUPS) {
+            Py_ssize_t start = pos;
+            uint64_t before = *f->elements;
             pos = slot && field.id == ENCRYPTION_ALGORITHM ? REFUSED : read_known_or_skip(f, pos, slot, &field, IN_FILE);
             if (pos == REFUSED)
                 return REFUSED;
+            note_size(f, start, &field, before, found);
             continue;
         }
         if (found->list_start != REFUSED)
@@ -137,6 +158,7 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
         pos = read_list(f, pos, &element, &count);
         if (pos == REFUSED || (count && element != STRUCT))
             return REFUSED;
+        *f->elements += count;
         for (; count; count--) {
             pos = walk_row_group(f, pos, nested_in(slot), found);
             if (pos == REFUSED)
@@ -152,14 +174,17 @@ static PyObject *py_walk(PyObject *self, PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:walk", &data, &table))
         return NULL;
-    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), MAX_DEPTH, NULL};
-    struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED};
+    uint64_t elements = 0;
+    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), MAX_DEPTH, &elements};
+    struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED, 0, 0, 0};
     if (!is_table(&f, table.len)) {
         PyErr_SetString(PyExc_ValueError, "not a table of structs");
     } else if (walk_file(&f, &found) != REFUSED) {
         PyObject *row_groups = as_bytes(&found.row_groups), *chunks = as_bytes(&found.chunks);
         if (row_groups && chunks)
-            result = Py_BuildValue("nnOO", found.list_start, found.list_end, row_groups, chunks);
+            result = Py_BuildValue("nnOO(KKKK)", found.list_start, found.list_end, row_groups, chunks, (unsigned long long)elements,
+                                   (unsigned long long)found.most_schema, (unsigned long long)found.most_pairs,
+                                   (unsigned long long)found.most_orders);
         Py_XDECREF(row_groups);
         Py_XDECREF(chunks);
     } else if (!PyErr_Occurred()) {
@@ -363,7 +388,8 @@ static PyObject *py_pairs(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS,
-     "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks; or None."},
+     "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks, and how\n"
+     "many structs the lists have without key-values and column orders, elements the schema, key-values, and column orders; or None."},
     {"numbers", py_numbers, METH_VARARGS,
      "numbers(data, starts, fields): what each chunk states in each field: a number, or the length of text; 0 if nothing. A field has two\n"
      "bytes: its id in ColumnChunk, or SLOTS more than its id in ColumnMetaData; and its kind, with PRESENCE to get 1 if it is stated."},

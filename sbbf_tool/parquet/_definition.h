@@ -11,7 +11,7 @@ enum { SLOTS = 32, SLOT_BYTES = 4 };
 enum { MAX_DEPTH = 32 };
 
 /* Field ids in parquet.thrift, of FileMetaData, RowGroup and ColumnChunk. */
-enum { ROW_GROUPS = 4, KEY_VALUES = 5, COLUMN_ORDERS = 7, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
+enum { SCHEMA = 2, ROW_GROUPS = 4, KEY_VALUES = 5, COLUMN_ORDERS = 7, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
 
 /* How deep the fields of these structs are. Lists count as well as structs, whether a field is known or skipped: so all ways through the
  * same bytes come to the same depth, and what `walk` takes, `numbers` takes. */
@@ -75,6 +75,16 @@ static Py_ssize_t read_struct(const struct footer *f, Py_ssize_t pos, unsigned n
         if (pos == REFUSED)
             return REFUSED;
     }
+}
+
+/* Count the elements of a list of structs at `pos`, which has been read; 0 for any other value. */
+static uint64_t count_structs(const struct footer *f, Py_ssize_t pos, const struct field *field)
+{
+    uint64_t count = 0;
+    int element;
+    if (field->kind != LIST || read_list(f, pos, &element, &count) == REFUSED || element != STRUCT)
+        return 0;
+    return count;
 }
 
 /* Return whether the table is one: the walker relies on these bounds, and on struct 0, the lists and the elements being structs. */

@@ -25,7 +25,7 @@
 enum { DECLINED = -1, UNKNOWN_KIND = -2 }; /* In place of the number of the kind whose judgment answered. */
 
 /* Field ids in parquet.thrift. */
-enum { SCHEMA = 2, NUM_ROWS = 3, PAIR_KEY = 1 };
+enum { NUM_ROWS = 3, PAIR_KEY = 1 };
 enum { FILE_PATH = 1, OFFSET_INDEX_OFFSET = 4, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH };
 enum { TYPE = 1, NUM_VALUES = 5, COMPRESSED_SIZE = 7, DATA_PAGE = 9, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, FILTER_OFFSET = 14, FILTER_LENGTH };
 enum { OLD_MAX = 1, OLD_MIN, NULL_COUNT, MAX_VALUE = 5, MIN_VALUE };
@@ -451,16 +451,6 @@ static Py_ssize_t walk_row_groups(struct walk *w, Py_ssize_t pos, unsigned numbe
             return REFUSED;
     }
     return pos;
-}
-
-/* Count the elements of a list of structs at `pos`, which has been read; 0 for any other value. */
-static uint64_t count_structs(const struct footer *f, Py_ssize_t pos, const struct field *field)
-{
-    uint64_t count = 0;
-    int element;
-    if (field->kind != LIST || read_list(f, pos, &element, &count) == REFUSED || element != STRUCT)
-        return 0;
-    return count;
 }
 
 /* See large_footers.py: larger ones than these are refused, or cut. */

@@ -21,7 +21,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     KeyValue,
     RowGroup,
 )
-from sbbf_tool.parquet.large_footers import plan_cuts, read_pairs
+from sbbf_tool.parquet.large_footers import Cuts, ListSizes, plan_cuts, read_pairs
 from sbbf_tool.parquet.structs import KINDS, parse_struct
 
 try:
@@ -50,9 +50,16 @@ class ChunkIndex:
     encrypted."""
 
     def __init__(
-        self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes
+        self,
+        raw: bytes,
+        list_start: int,
+        list_end: int,
+        row_groups: bytes,
+        chunks: bytes,
+        sizes: tuple[int, int, int, int],
     ) -> None:
         self.raw = raw
+        self.sizes = ListSizes(*sizes)
         self._list_start, self._list_end = list_start, list_end
         self._row_groups = memoryview(row_groups).cast("q")
         self._chunks = memoryview(chunks).cast("q")
@@ -208,9 +215,12 @@ class FooterStructs:
         """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there
         is no list of row groups."""
         self.raw = raw
-        self._cuts = plan_cuts(raw, table_of_structs())
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
+        if self.index is not None and self.index.sizes.are_usual(len(raw)):
+            self._cuts = Cuts()
+        else:
+            self._cuts = plan_cuts(raw, table_of_structs())
         splices = () if self.index is None else (self.index.without_row_groups,)
         self.metadata = self._parse(*splices)
         self._parsed: list[RowGroup] | None = (
