@@ -45,6 +45,9 @@ _FILES_WITHOUT_PROCESSES = 50
 _FILES_WITHOUT_SCAN = 32
 """Number of files that take as long to open one by one as the modules of a scan take to load."""
 _FILES_PER_SCAN = 256
+_FILES_OF_TRIAL = 1024
+_LEAST_SHARE_OF_SCAN = 16
+"""If a scan answers for fewer than one in so many files, the others are not scanned."""
 _FILES_PER_SEGMENT = 10_000
 """Files whose rows are in memory while those that a scan left are processed."""
 _TASKS_AHEAD = 2
@@ -120,22 +123,29 @@ class LocalRunner:
         self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
     ) -> Iterator[Row[Report]]:
         """Yield the rows of these files: those of a scan, and those of the files that it leaves."""
-        has_more = True
-        while has_more:
-            has_more = False
+        segment = _FILES_OF_TRIAL
+        while True:
+            num_files = 0
             left: list[tuple[ListedFile, Row[Report] | None]] = []
             # Threads scan, and have ended when processes are forked for what is left.
-            batches = _batches(islice(files, _FILES_PER_SEGMENT))
+            batches = _batches(islice(files, segment))
             for rows in map_in_order(partial(_scan_batch, scan), batches, len, self.workers):
-                has_more = True
+                num_files += len(rows)
                 for file, row in rows:
                     if row is None or left:
                         left.append((file, row))
                     else:
                         yield row
-            others = self._locally(iter([file for file, row in left if row is None]), work)
+            missing = [file for file, row in left if row is None]
+            others = self._locally(iter(missing), work)
             for _, row in left:
                 yield row or next(others)
+            if num_files < segment:
+                return
+            if num_files - len(missing) < num_files // _LEAST_SHARE_OF_SCAN:
+                yield from self._locally(files, work)
+                return
+            segment = _FILES_PER_SEGMENT
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""

@@ -307,11 +307,32 @@ def test_a_run_has_the_same_rows_in_the_same_order(tmp_path, monkeypatch, jobs):
         elif number % 7 == 5:
             pq.write_table(pa.table({"id": [0, 99]}), path)
     monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SCAN", 8)
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_OF_TRIAL", 16)
     monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SEGMENT", 24)
     answers = _rows(paths, jobs=jobs)
     monkeypatch.setattr(scan, "can_scan", lambda: False)
     assert answers == _rows(paths, jobs=jobs)
     assert [path for path, *_ in answers] == paths
+
+
+def test_where_a_scan_answers_for_few_files_it_ends(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [0, 99]}), path)
+    paths = []
+    for number in range(60):
+        paths.append(str(tmp_path / f"{number:02}.parquet"))
+        os.link(path, paths[-1])
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_OF_TRIAL", 40)
+    names = []
+    really = scan.FileScan.__call__
+
+    def noting(self: scan.FileScan, paths: list[str]) -> Any:
+        names.extend(paths)
+        return really(self, paths)
+
+    monkeypatch.setattr(scan.FileScan, "__call__", noting)
+    assert [path for path, *_ in _rows(paths)] == paths
+    assert names == paths[:40]
 
 
 def test_the_variable_compares_both_ways(tmp_path, monkeypatch):
