@@ -221,6 +221,11 @@ class Question:
                 return value, words
         return None
 
+    @property
+    def may_have_other_meaning(self) -> bool:
+        """Whether a file may give reason to a warning; see `warnings`."""
+        return self._other_meaning is not None
+
     def warnings(self, footer: Footer) -> tuple[str, ...]:
         """Return words about the first value that may be written in another notation than it was
         read in.

@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
+    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan_kinds import KindJudgment
+    from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
-    from sbbf_tool.verbs.verb import ReadOptions
+    from sbbf_tool.verbs.verb import Given, ReadOptions, Scanner
 
 
 def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
@@ -137,10 +140,51 @@ class Probe(ReadingVerb[ProbeReport]):
             all_conditions = list_conditions(file, self.values)
             reports = [self._report(file, [condition]) for condition in all_conditions]
             return _merge(file, self.values, reports)
-        conditions = [find_condition(file, self.column, self.values, self.compares)]
-        for name, values in self.also:
-            conditions.append(find_condition(file, name, values))
-        return self._report(file, conditions)
+        return self._report(file, self._conditions(file))
+
+    def scanner(
+        self, given: Given, in_table: TableFile | None = None
+    ) -> Scanner[ProbeReport] | None:
+        if self.column is None or self.dialect or self.compares or given.keys:
+            return None
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            return None
+        scan = FileScan(self._judge_kind, given.strict, given.reuse, in_table)
+
+        # A file that may hold a value is read for these.
+        excludes_only = bool(self.confirm or self.rows or self.also)
+
+        def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
+            reports: list[ProbeReport | None] = []
+            for path, file in zip(paths, scan(paths), strict=True):
+                if file is None or (file.hashes and excludes_only):
+                    reports.append(None)
+                else:
+                    reports.append(_report_scanned(path, file))
+            return reports
+
+        return reports_of
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+        """Judge what decides the answers of files of the same kind as this one."""
+        from sbbf_tool.file.scan_kinds import declining, judge_kind
+
+        conditions = self._conditions(file)
+        questions = [each.about for each in conditions if isinstance(each.about, Question)]
+        is_warned = any(question.may_have_other_meaning for question in questions)
+        if is_warned or len(questions) < len(conditions):
+            return declining(key)
+        plain = replace(self, confirm=False, rows=False)
+        report = replace(plain._report(file, conditions), hits=(), inconclusive=(), unreadable=())
+        return judge_kind(file, key, questions[0], report, filters_only=self.filters_only)
+
+    def _conditions(self, file: ParquetFile) -> list[ColumnCondition]:
+        """List what a row must hold, the queried column first."""
+        assert self.column is not None
+        also = [find_condition(file, name, values) for name, values in self.also]
+        return [find_condition(file, self.column, self.values, self.compares), *also]
 
     def _report(self, file: ParquetFile, conditions: list[ColumnCondition]) -> ProbeReport:
         narrowed = self._narrow(file, conditions)
@@ -293,6 +337,19 @@ def _list_notes(question: Question) -> Iterator[str]:
     for literal in question.row.special.values():
         if literal.note is not None:
             yield literal.note
+
+
+def _report_scanned(path: str, file: ScannedFile) -> ProbeReport:
+    """Return the report of a file that was not opened."""
+    changes: dict[str, Any] = {
+        "file": path,
+        "row_groups": file.row_groups,
+        "bytes_read": file.bytes_read,
+    }
+    if file.hashes:
+        changes["hits"] = file.hits()
+    # Faster than `replace`, which takes longer than the scan of a file.
+    return ProbeReport(**{**vars(file.judgment.report), **changes})
 
 
 def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> ProbeReport:
