@@ -22,7 +22,7 @@ from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 from sbbf_tool.parquet.footer_structs import table_of_structs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import ChunkMeta
-from sbbf_tool.parquet.splice import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.parquet.structs import read_prefix
 
 try:
