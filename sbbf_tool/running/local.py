@@ -47,6 +47,7 @@ _FILES_WITHOUT_SCAN = 32
 """Number of files that take as long to open one by one as the modules of a scan take to load."""
 _FILES_PER_SCAN = 256
 _FILES_OF_TRIAL = 1024
+"""Files that take about as long to scan as threads do to start."""
 _LEAST_SHARE_OF_SCAN = 16
 """If a scan answers for fewer than one in so many files, the others are not scanned."""
 _FILES_PER_SEGMENT = 10_000
@@ -128,13 +129,19 @@ class LocalRunner:
         self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
     ) -> Iterator[Row[Report]]:
         """Yield the rows of these files: those of a scan, and those of the files that it leaves."""
+        scan_batch = partial(_scan_batch, scan)
         segment = _FILES_OF_TRIAL
         while True:
             num_files = 0
             left: list[tuple[ListedFile, Row[Report] | None]] = []
-            # Threads scan, and have ended when processes are forked for what is left.
             batches = _batches(islice(files, segment))
-            for rows in map_in_order(partial(_scan_batch, scan), batches, len, self.workers):
+            scanned: Iterator[list[tuple[ListedFile, Row[Report] | None]]]
+            if segment == _FILES_OF_TRIAL:
+                scanned = map(scan_batch, batches)
+            else:
+                # Threads have ended when processes are forked for what is left.
+                scanned = map_in_order(scan_batch, batches, len, self.workers)
+            for rows in scanned:
                 num_files += len(rows)
                 for file, row in rows:
                     if row is None or left:
