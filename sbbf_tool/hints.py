@@ -113,4 +113,32 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     return otherwise or f"choose from {', '.join(names)}"
 
 
+def normal_form(text: str) -> str | None:
+    """Return the Unicode normal form of text that another one writes with other characters: NFC,
+    with composed letters, or else NFD; None if the text is the same in both."""
+    if text.isascii():
+        return None
+    from unicodedata import normalize
+
+    if normalize("NFC", text) != text:
+        return "NFD"
+    if normalize("NFD", text) != text:
+        return "NFC"
+    return None
+
+
+def suggest_other_form(name: str, names: Iterable[str]) -> str | None:
+    """Return the hint for an unknown name that one of the names looks like, because it is in
+    another Unicode normal form."""
+    form = normal_form(name)
+    if form is None:
+        return None
+    from unicodedata import normalize
+
+    for choice in names:
+        if normalize("NFC", choice) == normalize("NFC", name):
+            return f"did you mean {choice}, in Unicode normal form {normal_form(choice)}?"
+    return None
+
+
 ELSEWHERE = "write the result to another file"

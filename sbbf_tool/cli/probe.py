@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 @over_query(
     COLUMNS.option(
         "--values-file",
-        "Query the values in this file too, one per line. Empty lines do not count; - reads "
-        "standard input.",
+        "Query the values in this file too, one per line, or in a column: keys.csv:COLUMN. Empty "
+        "lines do not count; - reads standard input.",
         place=READING,
         type=click.Path(),
+        metavar="FILE[:COLUMN]",
     ),
     pure_setting(
         "--dialect",

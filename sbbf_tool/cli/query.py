@@ -110,7 +110,7 @@ def read_query(
     values_file: str | None = None,
     *,
     ask_null: bool,
-) -> tuple[Files, str, Sequence[str | None], Sequence[Condition]]:
+) -> tuple[Files, str, Sequence[object], Sequence[Condition]]:
     """Return the files, column and values (None is null) of `PATH COLUMN VALUE...`, of `PATH... -c
     COLUMN --value VALUE`, or of `PATH... CONDITION`, with its conditions on other columns, which
     rows must satisfy too.
@@ -133,7 +133,7 @@ def read_query(
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
-    return files, column, collect_values(values, values_file, ask_null), ()
+    return files, column, collect_values(values, values_file, ask_null, column), ()
 
 
 def _ends_with_condition(files: Files) -> bool:

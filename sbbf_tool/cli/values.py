@@ -5,17 +5,21 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import IO, TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.render import note
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.key_files import KeyFile
     from sbbf_tool.running.selection import ListedNames
 
 MAX_VALUES = 1_000_000
@@ -27,6 +31,7 @@ _MOST_NAME_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
 _OUTER_BLANK = rb"(?m)^[ \t]|[ \t]$"
 _CONTROL = rb"[\r\0]"
+_QUOTES = b"\"'"
 _NO_TEXT = {
     codecs.BOM_UTF16_LE: "UTF-16; save it as UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16; save it as UTF-8",
@@ -37,7 +42,7 @@ _NO_TEXT = {
     b"\xfd7zXZ\0": "xz; decompress it",
     b"\x04\x22\x4d\x18": "LZ4; decompress it",
     b"\xff\x06\0\0sNaPpY": "Snappy; decompress it",
-    b"PAR1": "Parquet; write its values as text",
+    b"PAR1": "Parquet; give its name, or write its values as text",
     b"ORC": "ORC; write its values as text",
     b"Obj\1": "Avro; write its values as text",
 }
@@ -59,51 +64,119 @@ def is_standard_input(argument: str | None) -> bool:
 
 
 def collect_values(
-    arguments: tuple[str, ...], values_file: str | None, ask_null: bool
-) -> Sequence[str | None]:
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None = None
+) -> Sequence[object]:
     """Collect the values of a command line: its arguments, values from standard input or a file,
-    and None for null."""
-    values: Sequence[str | None]
+    and None for null.
+
+    A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
+    counted and left out. Raises click.UsageError if there are no values; a file may have none.
+    """
+    values: Sequence[object]
     if values_file is None and not any(map(is_standard_input, arguments)):
         values = tuple(map(str, arguments))
         if ask_null:
             values = (None, *values)
     else:
-        from sbbf_tool.file.texts import Texts
-
-        values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
+        values = _collect_many(arguments, values_file, ask_null, column)
     if values:
         return values
     if values_file is None and not arguments:
         raise click.UsageError("no value: give COLUMN VALUE")
     source = _source_of_values("-" if values_file is None else values_file)
-    raise click.UsageError(f"{source}: there are no values")
+    text = f"{source}: there are no values"
+    if values_file is None or _is_pipe(values_file):
+        # The program that should have written them may have failed.
+        raise click.UsageError(text)
+    note(text)
+    return values
+
+
+def _is_pipe(name: str) -> bool:
+    """Return whether values come from another program, which may have failed."""
+    if is_standard_input(name):
+        return True
+    with suppress(OSError):
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    return False
+
+
+def _collect_many(
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None
+) -> Sequence[object]:
+    from sbbf_tool.file.texts import Texts, values_of
+
+    if values_file is not None and not is_standard_input(values_file):
+        from sbbf_tool.cli.key_files import find_key_file
+
+        key_file = find_key_file(values_file)
+        if key_file is not None:
+            texts = Texts.of(_read_values(arguments, None, column), nulls=int(ask_null))
+            keys = _read_keys(key_file, column)
+            return values_of([*texts, *keys])
+    return Texts.of(_read_values(arguments, values_file, column), nulls=int(ask_null))
+
+
+def _read_keys(file: KeyFile, column: str | None) -> list[object]:
+    """Return the keys in a column of a file, without nulls, and report which column it is."""
+    from sbbf_tool.cli.key_files import read_column
+
+    source = _source_of_values(file.path)
+    chosen = read_column(file, source, column)
+    checks = _LineChecks(source, "value")
+    keys: list[object] = []
+    nulls = 0
+    for block in chosen.blocks:
+        first = len(keys) + 1
+        block_keys = [key for key in block if key is not None]
+        nulls += len(block) - len(block_keys)
+        if file.has_text:
+            checks.check_values(first, block_keys)
+            block_keys = [key.decode("utf-8", "surrogateescape") for key in block_keys]
+        keys += block_keys
+        if len(keys) > MAX_VALUES:
+            raise click.UsageError(_too_many(source))
+    if not keys and not nulls:
+        return keys
+    text = f"{source}: column {chosen.name}: {format_count(len(keys), 'value')}"
+    if nulls:
+        verb = "matches" if nulls == 1 else "match"
+        text += f"; {format_count(nulls, 'null')} {verb} nothing"
+    note(text)
+    return keys
+
+
+def _too_many(source: str) -> str:
+    return f"{source}: more than {MAX_VALUES:,} values: query them in several runs"
 
 
 def _source_of_values(name: str) -> str:
     return "standard input" if name == "-" else f"values file {name}"
 
 
-def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
+def _read_values(
+    arguments: tuple[str, ...], values_file: str | None, column: str | None
+) -> Iterator[list[bytes]]:
     for argument in arguments:
         if is_standard_input(argument):
-            yield from blocks_of("-")
+            yield from blocks_of("-", column)
         else:
             yield [os.fsencode(argument)]
     if values_file is not None:
-        yield from blocks_of(values_file)
+        yield from blocks_of(values_file, column)
 
 
-def blocks_of(name: str) -> Iterator[list[bytes]]:
+def blocks_of(name: str, column: str | None = None) -> Iterator[list[bytes]]:
     """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read
     as they are needed.
 
     A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is
     not UTF-8 are reported on standard error, and so is the first with a blank at an end, because a
-    stored value may differ from the value that was read.
+    stored value may differ from the value that was read. So are a first line that is the name of
+    the queried column, and values that are all in quotes.
     """
     source = _source_of_values(name)
-    checks = _LineChecks(source)
+    checks = _LineChecks(source, "line", column)
     count = 0
     with _open(name, source) as stream:
         for first, pieces in _split(stream, b"\n", _MOST_LINE_BYTES, f"{source}: line"):
@@ -113,10 +186,9 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
             lines = [line for line in checks.check(first, pieces) if line]
             count += len(lines)
             if count > MAX_VALUES:
-                raise click.UsageError(
-                    f"{source}: more than {MAX_VALUES:,} values: query them in several runs"
-                )
+                raise click.UsageError(_too_many(source))
             yield lines
+    checks.finish()
 
 
 @contextmanager
@@ -169,7 +241,8 @@ def _ensure_text(source: str, lines: list[bytes]) -> None:
     kind = next((kind for magic, kind in _NO_TEXT.items() if head.startswith(magic)), None)
     if kind is None and b"\0" in head:
         few, many = sorted((head[0::2].count(0), head[1::2].count(0)))
-        is_utf_16 = many * 4 >= len(head) and few * 8 < len(head)
+        # One character and a NUL are a list that NUL bytes separate.
+        is_utf_16 = len(head) > 2 and many * 4 >= len(head) and few * 8 < len(head)
         kind = "separated by NUL bytes, or binary; write one value per line"
         if is_utf_16:
             kind = "UTF-16; save it as UTF-8"
@@ -178,28 +251,53 @@ def _ensure_text(source: str, lines: list[bytes]) -> None:
 
 
 class _LineChecks:
-    """Warnings about the lines of a file that may not be the values that are meant: for each
-    reason, of the first such line."""
+    """Warnings about the lines of a file, or the values of a column, that may not be the values
+    that are meant: for each reason, of the first such line."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, unit: str, column: str | None = None) -> None:
         self._source = source
+        self._unit = unit
+        self._column = column
+        """The queried column."""
         self._reasons: set[str] = set()
         """The reasons of the warnings so far."""
+        self._num_values = 0
+        """Values without a header."""
+        self._are_quoted = True
+        """Whether all values so far are in quotes."""
 
     def check(self, first: int, lines: list[bytes]) -> list[bytes]:
         """Return the lines, the first with this number, without carriage returns at their ends."""
         text = b"\n".join(lines)
-        if b"\r\n" in text or text.endswith(b"\r"):
+        # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
+        if b"\r" in text or b"\0" in text:
+            values = [line.removesuffix(b"\r") for line in lines]
+            text = b"\n".join(values)
+            self._ensure_no_control(first, text)
             self._warn(
                 "ends with \\r\\n: the \\r counts as part of the line end, not of the value",
                 first,
                 (line.endswith(b"\r") for line in lines),
             )
-            lines = [line.removesuffix(b"\r") for line in lines]
-            text = b"\n".join(lines)
-        # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
-        if b"\r" in text or b"\0" in text:
-            self._ensure_no_control(first, text)
+            lines = values
+        self._check_text(first, lines, text)
+        values = list(filter(None, lines))
+        if first == 1:
+            values = values[self._is_header(values) :]
+        self._num_values += len(values)
+        self._are_quoted = self._are_quoted and all(map(_is_quoted, values))
+        return lines
+
+    def check_values(self, first: int, values: list[bytes]) -> None:
+        """Check values, the first with this number, that may contain any character."""
+        self._check_text(first, values, b"\n".join(values))
+
+    def finish(self) -> None:
+        """Warn if all values are in quotes."""
+        if self._are_quoted and self._num_values:
+            self._complain("all values are in quotes, which count as part of the values")
+
+    def _check_text(self, first: int, lines: list[bytes], text: bytes) -> None:
         if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
             self._warn(
                 "begins or ends with a blank, which counts as part of the value",
@@ -212,24 +310,52 @@ class _LineChecks:
                 first,
                 (not _is_utf_8(line) for line in lines),
             )
-        return lines
+
+    def _is_header(self, values: list[bytes]) -> bool:
+        """Warn if the first value is the name of the queried column; return whether it is."""
+        if self._column is None or not values:
+            return False
+        name = values[0].strip(_QUOTES).decode("utf-8", "replace")
+        names = (self._column, self._column.rpartition(".")[2])
+        if name.casefold() not in map(str.casefold, names):
+            return False
+        hint = "remove it"
+        if self._source.lower().endswith(".csv"):
+            hint = f"add :{name} to the name of the file"
+        self._complain(
+            f"the first value is {name}, the name of the column: if it is a header, {hint}"
+        )
+        return True
 
     def _warn(self, reason: str, first: int, are_doubtful: Iterable[bool]) -> None:
         if reason in self._reasons:
             return
-        self._reasons.add(reason)
-        number = next(at for at, is_doubtful in enumerate(are_doubtful, first) if is_doubtful)
+        for number, is_doubtful in enumerate(are_doubtful, first):
+            if is_doubtful:
+                self._reasons.add(reason)
+                self._complain(f"{self._unit} {number:,} {reason}")
+                return
+
+    def _complain(self, text: str) -> None:
         # `--quiet` does not hide this, since the answer may be wrong.
-        complain(f"sbbf: warning: {self._source}: line {number:,} {reason}", kind="warning")
+        complain(f"sbbf: warning: {self._source}: {text}", kind="warning")
 
     def _ensure_no_control(self, first: int, text: bytes) -> None:
         control = re.search(_CONTROL, text)
-        if control is not None:
-            number = first + text.count(b"\n", 0, control.start())
-            raise click.UsageError(
-                f"{self._source}: line {number:,} contains a CR or NUL byte: end each value with "
-                "a line feed alone"
-            )
+        if control is None:
+            return
+        number = first + text.count(b"\n", 0, control.start())
+        found = "a NUL byte"
+        if control[0] == b"\r":
+            found = "a carriage return (\\r) alone"
+        raise click.UsageError(
+            f"{self._source}: line {number:,} contains {found}: end each value with a line feed "
+            "(\\n)"
+        )
+
+
+def _is_quoted(value: bytes) -> bool:
+    return len(value) > 1 and value[:1] in _QUOTES and value[:1] == value[-1:]
 
 
 def _is_utf_8(text: bytes) -> bool:

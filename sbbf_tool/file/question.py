@@ -238,10 +238,10 @@ class Question:
         stated = None
         if footer.num_row_groups:
             stated = stated_bounds(footer, 0, self.column)
-        low = b"" if stated is None else stated[0]
         plain = text.encode("utf-8", "surrogateescape")
-        if literals.are_alike(low, plain):
-            return ()
+        for bound in stated or ():
+            if literals.are_alike(bound, plain):
+                return ()
         return (words,)
 
     @cached_property

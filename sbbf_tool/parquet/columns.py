@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.frozen import Frozen, replace
-from sbbf_tool.hints import suggest
+from sbbf_tool.hints import suggest, suggest_other_form
 from sbbf_tool.numbers import some_of
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
@@ -213,7 +213,8 @@ def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     hint = f"the {owner} has no columns"
     if names:
         hint = f"the columns of the {owner} are {some_of(names)}"
-    return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
+    hint = suggest_other_form(name, names) or suggest(name, names, hint)
+    return NoColumnError(f"there is no column {name!r}", hint=hint)
 
 
 class Leaf(NamedTuple):

@@ -183,8 +183,8 @@ _ANSWERS = (
 @click.argument("values", nargs=-1, metavar="VALUE...")
 @COLUMNS.option(
     "--values-file",
-    "Also query for the values in this file, one per line without empty ones; - reads standard "
-    "input.",
+    "Also query for the values in this file, one per line without empty ones, or in a column: "
+    "keys.csv:COLUMN; - reads standard input.",
     place=READING,
     type=click.Path(),
 )
@@ -215,7 +215,7 @@ def probe(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    query_values = collect_values(values, values_file, with_null)
+    query_values = collect_values(values, values_file, with_null, column)
     report = probe_paimon(table, column, query_values, files=files, **options)
     outputs.print("paimon-probe", report, _show_probe)
     if terminal().verbose:
