@@ -48,7 +48,7 @@ above, or one that --config names:
   executor.instances = 100
 
 In pyproject.toml, the tables are [tool.sbbf.check], [[tool.sbbf.filters]], ...
-An unknown key is an error, as is an unknown variable of the command.
+An unknown key is an error, as is a variable SBBF_... that nothing reads.
 
 For the command line alone are targets (-o, --in-place), risks (--allow), what
 else changes files (--rebuild, ...), --report and --keys; keys have variables
