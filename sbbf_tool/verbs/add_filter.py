@@ -292,20 +292,21 @@ def add_filters(  # noqa: PLR0913  one keyword for each option of the command
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
     rebuild: Rebuild | None = None,
+    engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     strict: bool = True,
     max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> AddReport:
     """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`;
-    see `AddFilter`, and `Edit` for options.
+    see `AddFilter`, in which `engines` are `engine_names`, and `Edit` for options.
 
     `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or
     one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
-    return AddFilter(spec, rebuild, engine_names)(path, edit, strict=strict)
+    return AddFilter(spec, rebuild, engines or engine_names)(path, edit, strict=strict)
 
 
 def _drops_old_bytes(footer: Footer, patch: Patch) -> bool:
