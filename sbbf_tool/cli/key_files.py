@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sbbf_tool.arguments import as_values
+from sbbf_tool.cli.values import ensure_text
 from sbbf_tool.hints import suggest, suggest_other_form
 from sbbf_tool.numbers import some_of
 
@@ -41,6 +42,7 @@ _KINDS = {
 }
 _MAGIC = {b"PAR1": _PARQUET, b"ARRO": _ARROW}
 _DELIMITERS = (",", ";", "\t")
+_START_BYTES = 4096
 _MOST_HEADER_LINES = 1000
 _MOST_FIELD = 1 << 26
 
@@ -111,16 +113,23 @@ def _split_name(name: str) -> tuple[str, str | None]:
 
 
 def _kind_of(path: str) -> str | None:
+    """Return the format of a file with columns; None if it is one of lines. Raises click.UsageError
+    if it cannot be read, or if its bytes are those of neither."""
+    source = f"values file {path}"
     try:
         with open(path, "rb") as stream:
-            start = stream.read(4)
-    except OSError:
-        return None  # reading it is an error with a reason
-    if start in _MAGIC:
-        return _MAGIC[start]
+            start = stream.read(_START_BYTES)
+    except OSError as error:
+        reason = (error.strerror or "unreadable").lower()
+        raise click.UsageError(f"{source}: {reason}") from None
+    if start[:4] in _MAGIC:
+        return _MAGIC[start[:4]]
     kind = _KINDS.get(os.path.splitext(path)[1].lower())
+    if kind in (_CSV, _JSON):
+        ensure_text(source, start.split(b"\n"))
+        return kind
     # The checks of a file of lines say what other bytes are.
-    return None if kind in (_PARQUET, _ARROW) else kind
+    return None
 
 
 def _has_several_fields(path: str) -> bool:

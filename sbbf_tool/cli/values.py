@@ -181,7 +181,7 @@ def blocks_of(name: str, column: str | None = None) -> Iterator[list[bytes]]:
     with _open(name, source) as stream:
         for first, pieces in _split(stream, b"\n", _MOST_LINE_BYTES, f"{source}: line"):
             if first == 1:
-                _ensure_text(source, pieces)
+                ensure_text(source, pieces)
                 pieces[0] = pieces[0].removeprefix(codecs.BOM_UTF8)
             lines = [line for line in checks.check(first, pieces) if line]
             count += len(lines)
@@ -235,7 +235,7 @@ def _ensure_lengths(pieces: Sequence[bytes], first: int, most: int, place: str) 
             raise click.UsageError(f"{place} {number:,} has more than {most:,} bytes")
 
 
-def _ensure_text(source: str, lines: list[bytes]) -> None:
+def ensure_text(source: str, lines: list[bytes]) -> None:
     """Raise click.UsageError if the first bytes of a file are not those of text."""
     head = b"\n".join(lines[:2])
     kind = next((kind for magic, kind in _NO_TEXT.items() if head.startswith(magic)), None)
