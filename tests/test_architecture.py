@@ -549,7 +549,7 @@ OF_EXTENSIONS = re.compile(
 MAY_NAME = {
     "cli/advise.py": "Iceberg's writers",
     "cli/settings.py": "variables of the tests",
-    "cli/values.py": "how an Avro file begins",
+    "cli/text_checks.py": "how an Avro file begins",
     "display.py": "passwords in the names of DuckLake's catalogs are redacted everywhere",
     "editing/targets.py": "what the refusal to change one file of a table says",
     "verbs/prune.py": "what the refusal to prune the folder of a table says",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from sbbf_tool.arguments import as_values
-from sbbf_tool.cli.values import ensure_text
+from sbbf_tool.cli.text_checks import ensure_text
 from sbbf_tool.hints import suggest, suggest_other_form
 from sbbf_tool.numbers import some_of
 
