@@ -35,8 +35,9 @@ class TestExitCodes:
             ("duckdb-defaults", None, 0),
             ("duckdb-defaults", "error", 0),
             ("duckdb-defaults", "warning", 1),
-            ("datafusion-one-column", "warning", 0),
-            ("datafusion-one-column", "info", 1),
+            ("spark-filters", "warning", 0),
+            ("spark-filters", "info", 1),
+            ("datafusion-one-column", "info", 0),
             ("events", "info", 0),
         ],
     )
