@@ -141,6 +141,21 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
     return f"{format_count(filters, 'filter')}{place}: bitsets of {sizes}"
 
 
+def describe_share(num_bytes: int, of_bytes: int) -> str:
+    """Return a share of bytes as `half`, or as a percentage, for `... the bytes`."""
+    share = num_bytes / of_bytes
+    return "half" if 0.45 <= share <= 0.55 else f"{share:.0%} of"
+
+
+def describe_smaller(page: Page, fpp: float, num_bytes: int, of_bytes: int) -> str:
+    """Return what the next smaller size of filters gives, and the option for it."""
+    rate = f"{fpp * 100:g}"
+    return (
+        f"next smaller size: {rate} % at {describe_share(num_bytes, of_bytes)} the bytes "
+        f"({page.bytes(num_bytes)} instead of {page.bytes(of_bytes)}): --fpp {rate}%"
+    )
+
+
 def show_sizes(page: Page, columns: Mapping[str, Iterable[FoldedSize]]) -> None:
     """Print, for each column, the bytes and rates of its filters at their size and at every half of
     it."""

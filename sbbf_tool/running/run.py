@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
 from sbbf_tool.running.outcome import Summary
@@ -141,7 +140,7 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
     where: str | None = None,
     jobs: int | None = None,
     queries: Iterable[str] = (),
-    fpp: float = DEFAULT_FPP,
+    fpp: float | None = None,
     engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     all_types: bool = False,
