@@ -179,12 +179,34 @@ _MOST_BYTES = 1 << 30
 
 class Baseline:
     """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that
-    are not UTF-8 are escaped."""
+    are not UTF-8 are escaped.
 
-    def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
+    A relative name is that of the file which is found from the folder of the baseline, from one
+    above it, or from the working folder, in this order.
+    """
+
+    def __init__(
+        self, findings: Iterable[tuple[str, str, str | None]] = (), path: str | None = None
+    ) -> None:
         self._keys = {_key(*finding) for finding in findings}
+        self._folders: list[str] = []
+        if path is not None:
+            self._folders = list(dict.fromkeys([*_folders_above(path), os.getcwd()]))
         self.covered = 0
         """Findings that `subtract` has removed."""
+
+    def _has(self, file: str, rule: str, column: str | None) -> bool:
+        if "://" in file:
+            return _key(file, rule, column) in self._keys
+        file = os.path.abspath(file)
+        if _key(file, rule, column) in self._keys:
+            return True
+        for at, folder in enumerate(self._folders):
+            name = os.path.relpath(file, folder)
+            if _key(name, rule, column) in self._keys:
+                nearer = self._folders[:at]
+                return not any(os.path.lexists(os.path.join(each, name)) for each in nearer)
+        return False
 
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule
@@ -194,7 +216,7 @@ class Baseline:
         findings = [
             finding
             for finding in report.findings
-            if _key(finding.file, finding.rule, finding.column) not in self._keys
+            if not self._has(finding.file, finding.rule, finding.column)
         ]
         if len(findings) == len(report.findings):
             return report
@@ -230,12 +252,22 @@ def read_baseline(path: str) -> Baseline:
             rows = read_rows(path, ["file", "rule", "column"])
         else:
             rows = _findings_of_json(text)
-        return Baseline((str(file), str(rule), column) for file, rule, column in rows)
+        findings = [(str(file), str(rule), column) for file, rule, column in rows]
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
         raise UsageError(
             "the baseline is not a report of sbbf check", file=path, hint=hint
         ) from None
+    return Baseline(findings, path)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folder of a file, and those above it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    yield folder
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        yield folder
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
@@ -253,5 +285,5 @@ def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
 
 def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
     if "://" not in file:
-        file = os.path.abspath(file)
+        file = os.path.normpath(file)
     return escape_bytes(file), rule, column and escape_bytes(column)
