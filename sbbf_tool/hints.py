@@ -142,3 +142,35 @@ def suggest_other_form(name: str, names: Iterable[str]) -> str | None:
 
 
 ELSEWHERE = "write the result to another file"
+
+
+def install_extra(*extras: str) -> str:
+    """Return the command that installs an extra of this package, or one of several, from where the
+    package is: its checkout, or the file from which it was installed."""
+    package = _find_package()
+    if package is None:
+        return f"install the extra {' or '.join(extras)} of sbbf-tool"
+    return "pip install " + " or ".join(f"'{package}[{extra}]'" for extra in extras)
+
+
+def _find_package() -> str | None:
+    """Return what pip can install: `.` in a checkout, the file or folder that pip has recorded
+    (PEP 610); None if there is no record."""
+    import json
+    from importlib import metadata
+
+    if os.path.isfile(os.path.join(os.path.dirname(__file__), os.pardir, "pyproject.toml")):
+        return "."
+    try:
+        record = metadata.distribution("sbbf-tool").read_text("direct_url.json")
+        url = str(json.loads(record or "{}").get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError, OSError):
+        return None
+    return _path_of(url) if url.startswith("file:") else None
+
+
+def _path_of(url: str) -> str:
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(url).path)

@@ -71,9 +71,9 @@ catalog. Settings of Spark are in sbbf.toml, in a table of their own:
 Settings can run code: they are read from a file that --config names, or that
 no other user can write.
 
-Spark needs Java and the extra of this package:
+Spark needs Java and the extra of this package, in a checkout:
 
-  pip install 'sbbf-tool[spark]'
+  pip install '.[spark]'
 
 Results and exit codes are those of the local runner, which is faster on one
 machine. In Spark itself, spark.read.format("sbbf").load("lake") is a table

@@ -130,9 +130,7 @@ def test_local_files_load_nothing_that_speaks_to_services(fixtures):
 def test_an_error_names_the_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.delitem(sys.modules, "sbbf_tool.storage.objects.cloud", raising=False)
-    with pytest.raises(
-        UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[gcs\]'"
-    ):
+    with pytest.raises(UsageError, match=r"needs the package obstore; pip install '\.\[gcs\]'"):
         places.open_source("gs://some-bucket/x.parquet")
 
 

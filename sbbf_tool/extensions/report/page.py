@@ -46,7 +46,7 @@ from sbbf_tool.extensions.report.pictures.figure import (
 )
 from sbbf_tool.extensions.report.pictures.rates import build_folds_figure
 from sbbf_tool.extensions.report.totals import LakeTotals
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, install_extra
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.request import RunRequest
@@ -147,7 +147,7 @@ class ReportPage:
             from jinja2 import Environment
         except ImportError:
             raise UsageError(
-                "a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'"
+                "a page needs the package jinja2", hint=install_extra("report")
             ) from None
         from markupsafe import Markup
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sbbf_tool.display import redact, redact_answer
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.hints import install_extra
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.source import PlannedSource, Source
@@ -152,7 +153,7 @@ def naming_the_extra(service: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         extra = {"s3": "s3", "azure": "azure", "gs": "gcs"}.get(service, "objects")
         raise UsageError(
-            f"{service} needs the package {error.name}", hint=f"pip install 'sbbf-tool[{extra}]'"
+            f"{service} needs the package {error.name}", hint=install_extra(extra)
         ) from error
 
 
