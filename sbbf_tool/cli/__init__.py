@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from errno import EBADF
 from io import TextIOWrapper
 
 import click
@@ -203,7 +204,10 @@ def run(args: list[str]) -> int:
         output.flush()
         if output.error is not None and not output.has_broken_pipe:
             reason = (output.error.strerror or "cannot be written").lower()
-            code = _fail(output.error, f"standard output: {reason}", WriteError.exit_code)
+            message = f"standard output: {reason}"
+            if output.error.errno == EBADF:
+                message = "standard output is closed"
+            code = _fail(output.error, message, WriteError.exit_code)
     return code
 
 

@@ -12,6 +12,7 @@ from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_opti
 from sbbf_tool.cli.findings import (
     count_findings,
     count_gaps,
+    list_not_run,
     merge_fixes,
     reason_for_no_rule,
     show_findings,
@@ -200,6 +201,8 @@ class _CheckView(View["CheckReport"]):
 
     def show(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
+        if terminal().shows_all:
+            page.say_all(list_not_run(report.rules))
         page.say(f"{report.file}: {sum_up(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:

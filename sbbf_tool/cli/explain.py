@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import AnswerView, over_query, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.numbers import format_row_groups
+from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
@@ -109,6 +110,34 @@ def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
     return [(", ".join(names), *cells) for cells, names in names_of.items()]
 
 
+def _answer(report: ExplainReport) -> str:
+    """Return the answer as a sentence."""
+    value = render.value(report.value)
+    row_groups = report.row_groups
+    possible = 0
+    for row in row_groups:
+        possible += not row.is_absent
+    place = f"the {format_count(len(row_groups), 'row group')} of {report.file}"
+    if not possible:
+        return f"{report.column} = {value} is certainly in none of {place}"
+    return f"{report.column} = {value} may be in {possible:,} of {place}"
+
+
+_MOST_CHARACTERS = 60
+"""Characters of the names of engines in one line."""
+
+
+def _fold_names(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a table; names of engines that are too long for one line continue in the
+    next, whose other cells are empty."""
+    for names, *cells in rows:
+        lines = wrap(str(names), _MOST_CHARACTERS, break_on_hyphens=False, break_long_words=False)
+        first, *others = lines or [""]
+        yield (first, *cells)
+        for line in others:
+            yield (line, *[None] * len(cells))
+
+
 class _ExplainView(AnswerView["ExplainReport"]):
     schema = "explain"
 
@@ -137,11 +166,12 @@ class _ExplainView(AnswerView["ExplainReport"]):
             "row groups that each engine skips by statistics, dictionary or filter, and reads:"
         )
         rows = [[heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines]
-        page.table(_ENGINES, _group(rows))
+        page.table(_ENGINES, _fold_names(_group(rows)))
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
             page.say(f"note: {report.note}")
+        page.say(_answer(report))
 
     def show_line(self, page: Page, report: ExplainReport) -> None:
         numbers = [row.row_group for row in report.row_groups if not row.is_absent]
@@ -157,7 +187,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
             rows.append(
                 (name, row_groups, sums["row_groups_skipped"], sums["row_groups_read"], share)
             )
-        page.table(_SUMS, _group(rows))
+        page.table(_SUMS, _fold_names(_group(rows)))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:

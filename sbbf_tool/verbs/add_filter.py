@@ -234,7 +234,7 @@ class AddFilter(ChangingVerb[AddReport]):
             planned_bytes = most_bytes(file, chunks)
         else:
             change.build(chunks)
-            change.ensure_useful()
+            change.ensure_useful(self.spec.ndv)
         change.warnings += [
             *_type_warnings(file, indexes),
             *_fpp_warnings(file, choice, change.built_filters),
