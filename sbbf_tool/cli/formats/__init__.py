@@ -20,6 +20,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.options import COMMAND_LINE, OUTPUT, Decorator, with_options
 from sbbf_tool.cli.output import PatientBinary, PatientOutput, is_terminal, terminal
+from sbbf_tool.cli.settings import used_config
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import load
 from sbbf_tool.frozen import Frozen
@@ -35,6 +36,9 @@ MARK = b"sbbf.report"
 """A key in the metadata of Parquet files that are reports, so that a report never replaces a file
 of data."""
 _FOOTER_BYTES = 1 << 16
+_JSON_MARKS = (b'"sbbf.', b"sarif")
+"""What is at the beginning of a report in JSON: the name of its schema, or that of SARIF."""
+_JSON_START_BYTES = 256
 
 
 class StandardOutput:
@@ -83,7 +87,7 @@ def open_file(path: str) -> Iterator[OutputTarget]:
     """Yield a target that becomes the file when the block ends without an error. Raises
     RefusedError and WriteError.
 
-    A Parquet file that is not a report is not replaced.
+    A Parquet or JSON file that is not a report is not replaced.
     """
     from sbbf_tool.storage.whole import write_whole
 
@@ -98,12 +102,16 @@ def open_file(path: str) -> Iterator[OutputTarget]:
 
 
 def _is_data(path: str) -> bool:
-    """Return whether a path is a Parquet file without the mark of a report."""
+    """Return whether a path is a Parquet or JSON file that is no report, such as one of the log of
+    a table."""
     if not os.path.isfile(path):
         return False
     try:
         with open(path, "rb") as stream:
-            start = stream.read(4)
+            start = stream.read(_JSON_START_BYTES)
+            if start.startswith(b"{"):
+                return not any(mark in start for mark in _JSON_MARKS)
+            start = start[:4]
             size = os.fstat(stream.fileno()).st_size
             stream.seek(-min(_FOOTER_BYTES, size), os.SEEK_END)
             end = stream.read(_FOOTER_BYTES)
@@ -349,24 +357,37 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Decorator:
 
 def _ensure_no_input(report: str) -> None:
     """Raise UsageError if a report would replace another file that the command line names, such as
-    a list of values, or be data."""
+    a list of values, the keys or the new file of a change, or be data."""
     from sbbf_tool.storage.listing import ensure_unlisted
 
-    words: list[object] = []
-    for name, value in click.get_current_context().params.items():
-        if name != "report_path":
-            words += value if isinstance(value, tuple) else (value,)
-    paths = [word.removeprefix("@") for word in words if isinstance(word, str)]
+    paths = list(_named_files())
     if not os.path.lexists(report):
         ensure_unlisted(report, paths, "report")
-    if os.path.isfile(report) and any(
-        os.path.isfile(path) and os.path.samefile(path, report) for path in paths
-    ):
+    place = os.path.realpath(report)
+    if any(os.path.realpath(path) == place for path in paths):
         raise UsageError(
             "the report would replace a file that the command line names too",
             file=report,
             hint="name another",
         )
+
+
+def _named_files() -> Iterator[str]:
+    """Yield the words of the command line that may name files, and the files of keys and settings
+    that the environment names."""
+    context = click.get_current_context()
+    for name, value in context.params.items():
+        if name == "report_path":
+            continue
+        for word in value if isinstance(value, tuple) else (value,):
+            if isinstance(word, str) and "\0" not in word:
+                yield word.removeprefix("@")
+    keys = context.params.get("keys")
+    if keys is not None and keys.path is not None:
+        yield keys.path
+    config = used_config(context)
+    if config is not None:
+        yield config.path
 
 
 def choose_outputs(

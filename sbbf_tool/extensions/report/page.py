@@ -50,6 +50,7 @@ from sbbf_tool.hints import Fix, install_extra
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.request import RunRequest
+from sbbf_tool.storage.listing import ensure_unlisted
 from sbbf_tool.storage.whole import write_whole
 from sbbf_tool.verbs.inspect import InspectReport
 
@@ -260,6 +261,8 @@ def write_page(
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
     _ensure_page(target)
+    if isinstance(request.paths, tuple):
+        ensure_unlisted(target, request.paths, "page")
     earlier = None if against is None else read_earlier_inspect(against)
     selection = request.select()
     is_single = selection.file is not None
