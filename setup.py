@@ -8,8 +8,8 @@ import sysconfig
 
 from setuptools import Extension, setup
 
-# Where an extension cannot be built, the numpy kernel does the same work, and footers are parsed as
-# a whole.
+# Where an extension cannot be built, the numpy kernel does the same work, footers are parsed as a
+# whole, and files are opened one by one.
 EXTENSIONS = [
     Extension(
         "sbbf_tool.bloom._kernel",
@@ -28,8 +28,22 @@ EXTENSIONS = [
     Extension(
         "sbbf_tool.parquet._compact",
         ["sbbf_tool/parquet/_compact.c"],
-        depends=["sbbf_tool/parquet/_protocol.h"],
+        depends=["sbbf_tool/parquet/_definition.h", "sbbf_tool/parquet/_protocol.h"],
         extra_compile_args=["-O3"],
+        optional=True,
+    ),
+    Extension(
+        "sbbf_tool.parquet._scan",
+        ["sbbf_tool/parquet/_scan.c"],
+        depends=[
+            "sbbf_tool/bloom/_cpu.h",
+            "sbbf_tool/bloom/_sbbf.h",
+            "sbbf_tool/bloom/_xxh64.h",
+            "sbbf_tool/parquet/_definition.h",
+            "sbbf_tool/parquet/_protocol.h",
+            "sbbf_tool/parquet/_scan.h",
+        ],
+        extra_compile_args=["-O3", "-Wno-psabi"],
         optional=True,
     ),
 ]

@@ -29,7 +29,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PLATFORM = "manylinux_2_17_x86_64"
-EXTENSIONS = {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"}
+EXTENSIONS = {
+    "sbbf_tool/bloom/_kernel.abi3.so",
+    "sbbf_tool/parquet/_compact.abi3.so",
+    "sbbf_tool/parquet/_scan.abi3.so",
+}
 IN_SOURCE = (
     "CHANGELOG.md",
     "docs/index.md",

@@ -13,6 +13,7 @@ import signal
 import sys
 import warnings
 
+# Those of `errors`, whose import may fail, or be interrupted.
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
 

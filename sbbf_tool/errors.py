@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 INTERNAL_ERROR = 70
 """Exit code of a defect of this package."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 
 class SbbfError(Exception):

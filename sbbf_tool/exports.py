@@ -29,7 +29,12 @@ def exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[st
         if name == "__all__":
             return list(homes())
         if name not in homes():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            from difflib import get_close_matches
+
+            message = f"module {package!r} has no attribute {name!r}"
+            for similar in get_close_matches(name, homes(), 1):
+                message += f"; did you mean {similar}?"
+            raise AttributeError(message)
         return getattr(import_module(homes()[name]), name)
 
     return find, lambda: sorted([*vars(module), *homes()])

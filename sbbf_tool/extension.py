@@ -32,9 +32,9 @@ package, holds names of modules, which are imported when they are used.
         indexes={".hudx": "sbbf_hudi.index:open_index"},
     )
 
-`options` names a function that returns click options; only commands that say so in the core's list
-take any. Such an option is not passed to the command. Its callback may choose another verb for the
-command, see `cli.choice`.
+`options` names a function that returns options (cli/options.py); only commands that say so in the
+core's list take any. Such an option is not passed to the command. Its callback may choose another
+verb for the command, see `cli.choice`.
 """
 
 from __future__ import annotations

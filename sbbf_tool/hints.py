@@ -113,4 +113,64 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     return otherwise or f"choose from {', '.join(names)}"
 
 
+def normal_form(text: str) -> str | None:
+    """Return the Unicode normal form of text that another one writes with other characters: NFC,
+    with composed letters, or else NFD; None if the text is the same in both."""
+    if text.isascii():
+        return None
+    from unicodedata import normalize
+
+    if normalize("NFC", text) != text:
+        return "NFD"
+    if normalize("NFD", text) != text:
+        return "NFC"
+    return None
+
+
+def suggest_other_form(name: str, names: Iterable[str]) -> str | None:
+    """Return the hint for an unknown name that one of the names looks like, because it is in
+    another Unicode normal form."""
+    form = normal_form(name)
+    if form is None:
+        return None
+    from unicodedata import normalize
+
+    for choice in names:
+        if normalize("NFC", choice) == normalize("NFC", name):
+            return f"did you mean {choice}, in Unicode normal form {normal_form(choice)}?"
+    return None
+
+
 ELSEWHERE = "write the result to another file"
+
+
+def install_extra(*extras: str) -> str:
+    """Return the command that installs an extra of this package, or one of several, from where the
+    package is: its checkout, or the file from which it was installed."""
+    package = _find_package()
+    if package is None:
+        return f"install the extra {' or '.join(extras)} of sbbf-tool"
+    return "pip install " + " or ".join(f"'{package}[{extra}]'" for extra in extras)
+
+
+def _find_package() -> str | None:
+    """Return what pip can install: `.` in a checkout, the file or folder that pip has recorded
+    (PEP 610); None if there is no record."""
+    import json
+    from importlib import metadata
+
+    if os.path.isfile(os.path.join(os.path.dirname(__file__), os.pardir, "pyproject.toml")):
+        return "."
+    try:
+        record = metadata.distribution("sbbf-tool").read_text("direct_url.json")
+        url = str(json.loads(record or "{}").get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError, OSError):
+        return None
+    return _path_of(url) if url.startswith("file:") else None
+
+
+def _path_of(url: str) -> str:
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(url).path)

@@ -35,6 +35,12 @@ def debug(message: str, *values: object) -> None:
     _log(DEBUG, message, values)
 
 
+def shows_info() -> bool:
+    """Return whether `info` logs anything."""
+    get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
+    return get_logger is not None and bool(get_logger(NAME).isEnabledFor(INFO))
+
+
 def _log(level: int, message: str, values: tuple[object, ...]) -> None:
     # Another thread may be in the middle of the import.
     get_logger = getattr(sys.modules.get("logging"), "getLogger", None)

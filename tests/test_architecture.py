@@ -548,7 +548,8 @@ OF_EXTENSIONS = re.compile(
 )
 MAY_NAME = {
     "cli/advise.py": "Iceberg's writers",
-    "cli/values.py": "how an Avro file begins",
+    "cli/settings.py": "variables of the tests",
+    "cli/text_checks.py": "how an Avro file begins",
     "display.py": "passwords in the names of DuckLake's catalogs are redacted everywhere",
     "editing/targets.py": "what the refusal to change one file of a table says",
     "verbs/prune.py": "what the refusal to prune the folder of a table says",
@@ -665,8 +666,12 @@ def test_the_public_names_are_there():
     names: dict[str, object] = {}
     exec("from sbbf_tool import *", names)
     assert set(sbbf_tool.__all__) < set(names)
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match=r"'no_such_name'$"):
         sbbf_tool.no_such_name  # noqa: B018
+    for name, similar in {"add_filter": "add_filters", "resize": "resize_filters"}.items():
+        with pytest.raises(AttributeError, match=f"; did you mean {similar}"):
+            getattr(sbbf_tool, name)
+    assert not hasattr(sbbf_tool, "__path_of_nothing__")
 
 
 @pytest.mark.parametrize("files", [1, 3])

@@ -152,3 +152,13 @@ def test_links_lead_somewhere(page):
         assert target.exists(), link[0]
         if link["anchor"]:
             assert link["anchor"] in anchors_of(target), link[0]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_measurements():
+    readme = " ".join((REPOSITORY / "README.md").read_text().split())
+    time = r"([\d.]+ s)"
+    sentence = f"two columns of 421 MB take {time}, where DuckDB rewrites the file in {time}"
+    ((sbbf, duckdb),) = re.findall(sentence, readme)
+    measured = (REPOSITORY / "docs/reference/performance.md").read_text()
+    what = "add-filter, 2 of 20 columns, 421 MB, atomic copy"
+    assert f"| {what} | {sbbf} | DuckDB rewriting, {duckdb} |" in measured

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 import pickle
 import shutil
 import subprocess
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 
@@ -22,13 +24,37 @@ from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.display import escape
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.files import OutsideError
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, install_extra
 from sbbf_tool.storage.objects.s3_bucket import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 from support.tables import each
 
 PACKAGE = Path(sbbf_tool.__file__).parent
 FIX = Fix("repair", ("it's.parquet",), columns=("a", "b"))
+
+
+@each(
+    "url, command",
+    [
+        ("file:///tmp/sbbf_tool-0.1.0-py3-none-any.whl", "/tmp/sbbf_tool-0.1.0-py3-none-any.whl"),
+        ("file:///home/me/my%20sbbf", "/home/me/my sbbf"),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_is(url, command, monkeypatch):
+    assert install_extra("s3") == "pip install '.[s3]'"  # in a checkout
+    monkeypatch.setattr(os.path, "isfile", lambda path: False)
+    record = json.dumps({"url": url})
+    distribution = SimpleNamespace(read_text=lambda name: record)
+    monkeypatch.setattr(metadata, "distribution", lambda name: distribution)
+    assert install_extra("s3", "gcs") == f"pip install '{command}[s3]' or '{command}[gcs]'"
+
+
+def test_no_command_names_a_package_that_is_not_known_to_be_published(monkeypatch):
+    monkeypatch.setattr(os.path, "isfile", lambda path: False)
+    distribution = SimpleNamespace(read_text=lambda name: None)
+    monkeypatch.setattr(metadata, "distribution", lambda name: distribution)
+    assert install_extra("s3") == "install the extra s3 of sbbf-tool"
+
 
 ODD = "a{b}%s%(c)d\\\\n{0}"
 

@@ -10,7 +10,7 @@ import click
 from parts.markdown import block, code, paragraphs, plain, table
 from sbbf_tool.cli import cli
 from sbbf_tool.cli.command import CommandsByName
-from sbbf_tool.cli.options import SECTIONS, about
+from sbbf_tool.cli.options import SECTIONS, topic_of
 from sbbf_tool.cli.schema import documents
 
 _WIDTH = 100
@@ -64,9 +64,7 @@ def _describe(name: str, command: click.Command) -> str:
     ]
     for section in SECTIONS:
         records = [
-            option.get_help_record(context)
-            for option in options
-            if about(option).section == section
+            option.get_help_record(context) for option in options if topic_of(option) == section
         ]
         rows = [
             [code(term), plain(" ".join(explanation.split()))]

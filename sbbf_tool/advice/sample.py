@@ -47,9 +47,10 @@ def sample(
     jobs: int | None = None,
 ) -> Iterator[SbbfError]:
     """Count the distinct values of these columns in some row groups of a file, `jobs` columns
-    concurrently (None: one per core).
+    concurrently (None: one per core), and add the counts to the samples of their totals.
 
-    Yields the errors of unreadable row groups, and at last the first OversizedPageError.
+    The columns are named by name and type. Yields the errors of unreadable row groups, and at last
+    the first OversizedPageError.
     """
     with ParquetFile.open(path, keys, limit) as file:
         columns = file.footer.columns

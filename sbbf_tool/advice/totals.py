@@ -200,6 +200,8 @@ class FilterCost(NamedTuple):
     """All filters with their headers."""
     missing_filters: int
     """Those of row groups without a filter."""
+    mean_fpp: float
+    """The expected FPP of all filters, weighted by row group."""
 
 
 @dataclass(slots=True)
@@ -354,13 +356,18 @@ class Totals:
             row_groups[number * share, has_filter] += count
         all_filters = 0
         missing_filters = 0
+        sum_of_fpp = 0.0
         for (estimate, has_filter), count in row_groups.items():
-            bitset = sizing.bytes_for(max(1.0, min(estimate, ndv)), fpp)
+            values = max(1.0, min(estimate, ndv))
+            bitset = sizing.bytes_for(values, fpp)
+            sum_of_fpp += count * sizing.fpp_of(values, bitset)
             num_bytes = count * (_HEADER_BYTES + bitset)
             all_filters += num_bytes
             if not has_filter:
                 missing_filters += num_bytes
-        return FilterCost(sizing.bytes_for(max(1.0, ndv), fpp), all_filters, missing_filters)
+        largest_bitset = sizing.bytes_for(max(1.0, ndv), fpp)
+        mean_fpp = sum_of_fpp / max(1, row_groups.total())
+        return FilterCost(largest_bitset, all_filters, missing_filters, mean_fpp)
 
 
 _HEADER_BYTES = 16

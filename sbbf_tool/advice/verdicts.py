@@ -17,6 +17,7 @@ from sbbf_tool.numbers import format_number, format_percent
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.query_engines.uses import Use, list_warnings, use_of
 from sbbf_tool.reports.engines import EngineVerdict
+from sbbf_tool.rules.satisfaction import outweighs
 
 ADD = "add"
 KEEP = "keep"
@@ -137,7 +138,7 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
         return (
             f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
         )
-    if cost.all_filters > totals.bytes:
+    if outweighs(cost.all_filters, totals.bytes):
         return (
             f"its filters would take {cost.all_filters:,} bytes, more than its data "
             f"({totals.bytes:,} bytes)"

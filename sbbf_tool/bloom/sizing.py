@@ -14,7 +14,7 @@ FPPs are fractions (0.01 is one in a hundred); sizes are bytes of the bitset, wi
 from __future__ import annotations
 
 from functools import lru_cache
-from math import comb, exp, log1p, sqrt
+from math import ceil, comb, exp, floor, log1p, log10, sqrt
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
@@ -27,6 +27,9 @@ MAX_BYTES = 128 * 1024 * 1024
 SATURATED_FPP = 0.5
 """A filter with a higher FPP, which excludes fewer than half of the absent values, is called
 saturated."""
+
+NEAR = 3
+"""The FPP at half of a size is near the target if it is at most this many times as high."""
 
 MOST_VALUES = (1 << 63) - 1
 """The largest number of values that a footer can state."""
@@ -95,6 +98,18 @@ def bytes_for(ndv: float, fpp: float) -> int:
     while size < MAX_BYTES and ndv / (size // BLOCK_BYTES) > most:
         size *= 2
     return size
+
+
+def fpp_of_half(ndv: float, num_bytes: int, fpp: float) -> float | None:
+    """Return the FPP that a filter has at half of its size, rounded up to two digits; None if no
+    such filter is written, or if its FPP is more than `NEAR` times the target `fpp`."""
+    if num_bytes < 2 * MIN_BYTES:
+        return None
+    half_fpp = fpp_of(max(1.0, ndv), num_bytes // 2)
+    if not fpp < half_fpp <= NEAR * fpp:
+        return None
+    unit = 10.0 ** (floor(log10(half_fpp)) - 1)
+    return round(ceil(half_fpp / unit) * unit, 15)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from errno import EBADF
 from io import TextIOWrapper
 
 import click
@@ -28,6 +29,7 @@ from sbbf_tool.cli.output import (
 from sbbf_tool.display import escape
 from sbbf_tool.errors import (
     INTERNAL_ERROR,
+    INTERRUPTED,
     SbbfError,
     UnreadableError,
     UsageError,
@@ -91,8 +93,6 @@ SECTIONS = {
 """The commands in the order of `--help`, by section; those of no section are of extensions, and
 follow."""
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
-
-INTERRUPTED = 130
 
 
 class _Terminated(SystemExit):
@@ -204,7 +204,10 @@ def run(args: list[str]) -> int:
         output.flush()
         if output.error is not None and not output.has_broken_pipe:
             reason = (output.error.strerror or "cannot be written").lower()
-            code = _fail(output.error, f"standard output: {reason}", WriteError.exit_code)
+            message = f"standard output: {reason}"
+            if output.error.errno == EBADF:
+                message = "standard output is closed"
+            code = _fail(output.error, message, WriteError.exit_code)
     return code
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS, engines_option
+from sbbf_tool.cli.options import (
+    COLUMNS,
+    COMMAND_LINE,
+    SAFETY,
+    SIZE,
+    WEAK_FILTERS,
+    engines_option,
+    fpp_option,
+)
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.resize import describe_smaller
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
@@ -38,35 +46,46 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command)
-@columns_option("Add filters to this column")
-@click.option(
-    "--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends."
+@over_changed_files(
+    (
+        columns_option("Add filters to this column"),
+        COLUMNS.flag(
+            "--advise",
+            "use_advice",
+            "Add the filters that sbbf advise recommends.",
+            place=COMMAND_LINE,
+        ),
+        engines_option,
+        fpp_option,
+        COLUMNS.option("--ndv", "Size for this many distinct values per row group.", type=int),
+        COLUMNS.option(
+            "--max-bytes", "Largest bitset per row group.  [default: 128MiB]", type=SIZE
+        ),
+        COLUMNS.option(
+            "--rebuild",
+            "Rebuild existing filters, the weak ones or all. Weak are those weaker than "
+            "requested, too large or broken.",
+            place=COMMAND_LINE,
+            type=click.Choice(("weak", "all")),
+        ),
+        SAFETY.flag(
+            "--append",
+            "With --in-place, append: readers fail meanwhile. It is faster; the next command "
+            "undoes an append that a crash interrupted.",
+            place=COMMAND_LINE,
+        ),
+        SAFETY.flag(
+            "--also-new-files",
+            "Of a table: let its writers add filters to new files. That sets properties of the "
+            "table.",
+            place=COMMAND_LINE,
+        ),
+    ),
+    strict_option,
+    page_limit_option,
+    state_option,
+    risks=(WEAK_FILTERS,),
 )
-@engines_option
-@click.option(
-    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
-)
-@click.option("--ndv", type=int, help="Size for this many distinct values per row group.")
-@click.option("--max-bytes", type=SIZE, help="Largest bitset per row group.  [default: 128MiB]")
-@click.option(
-    "--rebuild",
-    type=click.Choice(("weak", "all")),
-    help="Rebuild existing filters, the weak ones or all. Weak are those weaker than "
-    "requested, too large or broken.",
-)
-@click.option(
-    "--append",
-    is_flag=True,
-    help="With --in-place, append: readers fail meanwhile. It is faster; the next command "
-    "undoes an append that a crash interrupted.",
-)
-@click.option(
-    "--also-new-files",
-    is_flag=True,
-    help="Of a table: let its writers add filters to new files. That sets properties of the table.",
-)
-@over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
 def command(  # noqa: PLR0913  click passes an argument for each option
     files: ChangedFiles,
     columns: tuple[str, ...],
@@ -96,13 +115,17 @@ def command(  # noqa: PLR0913  click passes an argument for each option
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
     if use_advice:
-        advice = _advise(files, fpp, engines, append=append)
+        is_default = (
+            click.get_current_context().get_parameter_source("fpp") is ParameterSource.DEFAULT
+        )
+        advice = _advise(files, None if is_default else fpp, engines, append=append)
         if advice is None:
             render.warn(
                 "no column deserves a filter that it does not have; sbbf advise reports the reasons"
             )
             return 0
         columns = advice.columns
+        fpp = advice.fpp or fpp
         if rebuild is None and advice.rebuild:
             rebuild = "all"
         files.strict = False
@@ -112,7 +135,7 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
 
 def _advise(
-    files: ChangedFiles, fpp: float, engines: tuple[str, ...], *, append: bool
+    files: ChangedFiles, fpp: float | None, engines: tuple[str, ...], *, append: bool
 ) -> Fix | None:
     """Return the change that adds filters to the columns that deserve one; None if none does."""
     from sbbf_tool.verbs.advise import Advise
@@ -148,6 +171,10 @@ class _AddView(View["AddReport"]):
     not_undone = "no command restores the filters and footers that the change replaced"
     _is_dry_run = False
     _old_bytes = 0
+    _bitset_bytes = 0
+    _smaller_bytes = 0
+    """Bytes of the bitsets, with the next smaller size where its rate is near."""
+    _smaller_fpp = 0.0
     _example: tuple[str, ...] = ()
     """A file with a new filter, and its column."""
 
@@ -160,6 +187,7 @@ class _AddView(View["AddReport"]):
         self.total.update(_count(report), filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self._old_bytes += report.old_bytes
+        self._add_sizes(report)
         new_harms = set(report.harms) - self._harms
         self._harms |= new_harms
         if terminal().quiet:
@@ -170,6 +198,14 @@ class _AddView(View["AddReport"]):
         if report.filters and self.commits is None and not self._example:
             self._example = (report.output, report.filters[0].column)
         return 0
+
+    def _add_sizes(self, report: AddReport) -> None:
+        num_bytes = sum(row.bitset_bytes for row in report.filters)
+        self._bitset_bytes += num_bytes
+        if report.next_smaller is not None:
+            num_bytes = report.next_smaller.bitset_bytes
+            self._smaller_fpp = max(self._smaller_fpp, report.next_smaller.fpp)
+        self._smaller_bytes += num_bytes
 
     def show(self, page: Page, report: AddReport) -> None:
         if report.filters or report.planned_filters:
@@ -227,6 +263,11 @@ class _AddView(View["AddReport"]):
         page.say(f"{files}; {filters} added, {size}")
 
     def show_undo(self, page: Page) -> None:
+        if self._smaller_fpp:
+            line = describe_smaller(
+                page, self._smaller_fpp, self._smaller_bytes, self._bitset_bytes
+            )
+            page.say(line)
         super().show_undo(page)
         if self._is_dry_run and self._is_limited:
             page.say(

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
+from sbbf_tool.bloom.sizing import NEAR
 from sbbf_tool.cli import render
-from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.options import RATIO, engines_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, RATIO, engines_option
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.resize import SIZES, rows_of_sizes
+from sbbf_tool.cli.report import NO_PARTITION
+from sbbf_tool.cli.resize import describe_share, describe_smaller, show_sizes
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.cli.values import read_queries
@@ -43,30 +44,40 @@ WRITERS = (
 )
 
 
-@click.command(cls=Command)
-@click.option(
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day >= '2026-01-31'\" (repeat for more). "
-    "@FILE has one a line; -- begins a comment.",
+@over_files(
+    COLUMNS.option(
+        "--query",
+        "queries",
+        "An expected query: \"user_id = 42 AND day >= '2026-01-31'\" (repeat for more). "
+        "@FILE has one a line; -- begins a comment.",
+        multiple=True,
+        metavar="QUERY",
+    ),
+    COLUMNS.option(
+        "--fpp",
+        "Target false-positive rate.  [default: 0.01, or that of the next smaller size where a "
+        "lookup then reads less]",
+        type=RATIO,
+        metavar="RATE",
+    ),
+    engines_option,
+    COLUMNS.option(
+        "--writer",
+        "emit",
+        f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
+        f"{WRITERS[-1]}.",
+        place=COMMAND_LINE,
+        type=click.Choice(WRITERS),
+        metavar="WRITER",
+    ),
+    page_limit_option,
 )
-@click.option(
-    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
-)
-@engines_option
-@click.option(
-    "--writer",
-    "emit",
-    type=click.Choice(WRITERS),
-    metavar="WRITER",
-    help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
-    f"{WRITERS[-1]}.",
-)
-@over_files("PATH...", page_limit_option)
 def command(
-    files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None
+    files: Files,
+    queries: tuple[str, ...],
+    fpp: float | None,
+    engines: tuple[str, ...],
+    emit: str | None,
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print
     the command that adds the filters.
@@ -104,7 +115,10 @@ def command(
             command = (*command, "--where", files.where)
         document["fix"]["command"] = command
     refusal = None if plan.table is None else plan.table.why_unchangeable
-    outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
+    # Without a target, filters of a size that advice may choose are not weak.
+    weak_above = FPP_TOLERANCE * (fpp or NEAR * DEFAULT_FPP)
+    show = partial(_show, command=command, refusal=refusal, weak_above=weak_above)
+    outputs.print("advise", report, show, document)
     for reason in report.unreadable:
         complain(f"sbbf: {reason}")
     return report.exit_code
@@ -161,10 +175,14 @@ _QUERIES = (
 
 
 def _show(
-    page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None
+    page: Page,
+    report: AdviceReport,
+    command: tuple[str, ...],
+    refusal: Exception | None,
+    weak_above: float,
 ) -> None:
     """Print the report, and the command that adds the filters, which is empty if none is advised,
-    or why it would be refused."""
+    or why it would be refused. Kept filters with an FPP above `weak_above` are named."""
     if report.emit is not None:
         page.code(report.emit.text)
         return
@@ -172,13 +190,14 @@ def _show(
     size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
     page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
     page.say_all(_total(page, report))
+    page.say_all(_size_options(page, report))
     page.table(
         _COLUMNS,
         report.columns,
         most_rows=SCREEN_ROWS,
         matters=lambda column: column.verdict == "add",
     )
-    page.say_all(_reasons(page, report))
+    page.say_all(_reasons(page, report, weak_above))
     page.table(_QUERIES, report.queries)
     _show_sizes(page, report)
     if command and refusal:
@@ -209,7 +228,25 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
     )
 
 
-def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
+def _size_options(page: Page, report: AdviceReport) -> Iterator[str]:
+    """Yield what the filters would cost at the sizes that were not chosen."""
+    if len(report.size_options) < 2:
+        return
+    target, *smaller = report.size_options
+    if report.fpp == target.fpp:
+        option = smaller[0]
+        yield describe_smaller(page, option.fpp, option.filter_bytes, target.filter_bytes)
+        return
+    (chosen,) = [option for option in smaller if option.fpp == report.fpp]
+    share = describe_share(chosen.filter_bytes, target.filter_bytes)
+    yield (
+        f"{chosen.fpp * 100:g} % at {share} the bytes of {target.fpp * 100:g} %: a lookup reads "
+        f"{page.bytes(chosen.lookup_bytes)} of filters and row groups instead of "
+        f"{page.bytes(target.lookup_bytes)}; --fpp {target.fpp * 100:g}% takes the larger size"
+    )
+
+
+def _reasons(page: Page, report: AdviceReport, weak_above: float) -> Iterator[str]:
     """Yield the reason for the advice on each column, and its cautions; columns with the same
     reason share a line."""
     types = Counter(column.column for column in report.columns)
@@ -231,7 +268,7 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
             yield f"note: {noun} {names}: {caution}"
     if len(sources) == 1:
         yield f"distinct values: {sources.pop()}"
-    weak = _weak_columns(report)
+    weak = _weak_columns(report, weak_above)
     if weak:
         yield (
             f"weaker than the target: filters of {page.join_names(sorted(weak))}; "
@@ -241,26 +278,27 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         yield "--all judges the columns that are left out too"
 
 
-def _weak_columns(report: AdviceReport) -> set[str]:
+def _weak_columns(report: AdviceReport, weak_above: float) -> set[str]:
     """Return the columns that keep filters weaker than the target."""
     kept = {column.column for column in report.columns if column.verdict == "keep"}
-    most = FPP_TOLERANCE * report.fpp
-    return kept & {each.column for each in report.filter_sizes if each.sizes[0].worst_fpp > most}
+    weak = {each.column for each in report.filter_sizes if each.sizes[0].worst_fpp > weak_above}
+    return kept & weak
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:
     """Print what existing filters would take at every half of their size and at the target, if any
     is larger than the target needs."""
-    larger = [
-        column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target
-    ]
-    rows: list[tuple[object, ...]] = []
-    for column in larger:
-        rows.extend(rows_of_sizes(column.column, column.sizes))
-    page.table(SIZES, rows, most_rows=SCREEN_ROWS)
+    larger = {}
+    present = 0
+    at_target = 0
+    for column in report.filter_sizes:
+        largest = column.sizes[0].bytes
+        if largest > column.bytes_at_target:
+            larger[column.column] = column.sizes
+            present += largest
+            at_target += column.bytes_at_target
+    show_sizes(page, larger)
     if larger:
-        present = sum(column.sizes[0].bytes for column in larger)
-        at_target = sum(column.bytes_at_target for column in larger)
         folded = (
             f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they "
             f"would take {page.bytes(at_target)}"

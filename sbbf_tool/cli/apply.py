@@ -12,10 +12,9 @@ import click
 
 from sbbf_tool.cli.add_filter import say_without_values
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, state_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.settings import used_config
@@ -49,12 +48,18 @@ _COUNTS = ("satisfied", *_KINDS.values(), "limited")
 _BYTES = ("bytes", "estimated_bytes")
 
 
-@click.command(cls=Command)
-@click.option(
-    "--remove-undeclared", is_flag=True, help="Also remove filters that are not declared."
+@over_changed_files(
+    (
+        COLUMNS.flag(
+            "--remove-undeclared", "Also remove filters that are not declared.", place=COMMAND_LINE
+        ),
+        engines_option,
+    ),
+    page_limit_option,
+    state_option,
+    metavar="[PATH]...",
+    has_output=False,
 )
-@engines_option
-@over_changed_files(page_limit_option, state_option, metavar="[PATH]...", has_output=False)
 def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ...]) -> int:
     """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make
     it so.

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import (
+    COMMAND_LINE,
     CONDITIONAL_PUT,
+    SAFETY,
     TABLE_FILES,
     WEAK_FILTERS,
-    PureSetting,
+    Decorator,
     allow_option,
+    pure_setting,
 )
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
@@ -33,28 +37,25 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = (
-    click.option(
+    SAFETY.flag(
         "--in-place",
-        is_flag=True,
-        help="Replace each file. That is one step, after the new file has been verified.",
+        "Replace each file. That is one step, after the new file has been verified.",
+        place=COMMAND_LINE,
     ),
-    click.option(
-        "-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."
-    ),
-    click.option(
+    SAFETY.flag("-n", "--dry-run", "Report what would be done; build and write nothing."),
+    pure_setting(
         "--files-per-commit",
-        cls=PureSetting,
+        "Of a table: commit every N files.  [default: once]",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Of a table: commit every N files.  [default: once]",
     ),
 )
-_output_option = click.option(
+_output_option = SAFETY.option(
     "-o",
     "--output",
+    "Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
+    place=COMMAND_LINE,
     metavar="OUT",
-    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below "
-    "PATH stay.",
 )
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
@@ -121,18 +122,18 @@ class ChangedFiles(Files):
 
 
 def over_changed_files(
-    *options: Callable[[Any], Any],
+    own: Sequence[Decorator],
+    *options: Decorator,
     metavar: str = "PATH...",
     has_output: bool = True,
     risks: tuple[str, ...] = (),
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Turn `function(files, ...)` into a command that changes files, with the options for files,
-    for changes, and these."""
+) -> Callable[[Callable[..., int]], Command]:
+    """Turn `function(files, ...)` into a command that changes files, with its own options, those
+    for changes, and these, which other commands have too."""
     allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
-    own_options = (*_OPTIONS, allow, *options)
     if has_output:
-        own_options = (_output_option, *own_options)
-    return over_files(metavar, *own_options, kind=ChangedFiles)
+        own = (*own, _output_option)
+    return over_files(*own, *_OPTIONS, allow, *options, metavar=metavar, kind=ChangedFiles)
 
 
 _LABEL = "undo: "

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from sbbf_tool.cli import policy, render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import (
     count_findings,
     count_gaps,
+    list_not_run,
     merge_fixes,
     reason_for_no_rule,
     show_findings,
@@ -22,7 +21,7 @@ from sbbf_tool.cli.findings import (
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.output import terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import Baseline, policy_options, read_baseline
+from sbbf_tool.cli.policy import POLICY_OPTIONS, Baseline, read_baseline
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
@@ -36,12 +35,11 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix
     from sbbf_tool.reports.findings import CheckReport, Finding
-    from sbbf_tool.running.plan import Plan
 
 
-@click.command(cls=Command)
-@policy_options
-@over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
+@over_files(
+    *POLICY_OPTIONS, strict_option, page_limit_option, state_option, formats=FINDING_FORMATS
+)
 def command(files: Files, baseline: str | None, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
@@ -72,7 +70,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
         with show_progress("reading the first footers"):
             ensure_columns(plan.selection.file_names(), chosen, files.keys)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files.outputs, plan, _CheckView(plan, reference))
+    code = report_files(files.outputs, plan, _CheckView(reference))
     if baseline is not None:
         render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
@@ -173,16 +171,14 @@ class _FixCommand(NamedTuple):
 
 class _CheckView(View["CheckReport"]):
     schema = "check"
+    sums = SEVERITIES
 
-    def __init__(self, plan: Plan, baseline: Baseline) -> None:
+    def __init__(self, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._refusal = None if plan.table is None else plan.table.why_unchangeable
-        self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}
         """The files on which no rule ran, by the reason."""
-        self._gaps = Counter[str]()
 
     def prepare(self, report: CheckReport) -> CheckReport:
         return self._baseline.subtract(report)
@@ -192,19 +188,21 @@ class _CheckView(View["CheckReport"]):
             ((finding.severity, finding.rule), finding) for finding in report.findings
         )
         for (severity, rule), findings in by_rule.items():
-            self._severities[severity] += len(findings)
+            self.total[severity] += len(findings)
             total = self._rules.setdefault((severity, rule), _Total(findings[0].message))
             total.add(report.file, findings)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         unreadable = report.unreadable if row.status == OK else ()
-        self._gaps.update(unread=bool(unreadable), locked=bool(report.locked_columns))
+        self.total.update(unread=bool(unreadable), locked=bool(report.locked_columns))
         error_code = render.say_unreadable([(row.path, None, place) for place in unreadable])
         return max(int(report.failed), error_code)
 
     def show(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
+        if terminal().shows_all:
+            page.say_all(list_not_run(report.rules))
         page.say(f"{report.file}: {sum_up(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:
@@ -212,24 +210,25 @@ class _CheckView(View["CheckReport"]):
             self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
+        refusal = self.plan.table and self.plan.table.why_unchangeable
         by_severity = sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
         for (severity, rule), total in by_severity:
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            if self._refusal is None:
+            if not refusal:
                 _show_commands(page, total)
-        if self._refusal is not None and any(total.fixes for total in self._rules.values()):
-            page.say(f"no command fixes them: {self._refusal}")
+        if refusal and any(total.fixes for total in self._rules.values()):
+            page.say(f"no command fixes them: {refusal}")
         page.say_all(
             f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values()
         )
-        counts = count_findings(self._severities)
+        counts = count_findings(self.total)
         if self._unchecked:
             counts += f"; no rule ran on {format_count(self._num_unchecked(), 'file')}"
-        page.say(f"{files}; {counts}{count_gaps(self._gaps)}")
+        page.say(f"{files}; {counts}{count_gaps(self.total)}")
 
     def totals(self) -> dict[str, Any]:
-        counts = {severity: self._severities[severity] for severity in SEVERITIES}
+        counts = {severity: self.total[severity] for severity in SEVERITIES}
         return {"findings": counts, "files_not_checked": self._num_unchecked()}
 
     def _num_unchecked(self) -> int:

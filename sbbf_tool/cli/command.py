@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.options import (
-    EXPLANATIONS,
     SECTIONS,
     SETTINGS,
     SHARED,
-    about,
+    Option,
     changes_files,
     name_of,
     settable_options,
+    topic_of,
 )
 from sbbf_tool.cli.output import limit_complaints, stop_if_unread, terminal, terminal_options
 from sbbf_tool.cli.render import note, warn
@@ -67,23 +67,23 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
-        explanations: dict[str, str] = {}
+        introductions: dict[str, str] = {}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is None:
                 continue
-            section = about(option).section
-            sections[section].append(record)
-            explanation = EXPLANATIONS.get(name_of(option))
-            if explanation is not None:
-                explanations[section] = explanation
+            topic = topic_of(option)
+            sections[topic].append(record)
+            introduction = getattr(option, "introduction", "")
+            if introduction:
+                introductions[topic] = introduction
         if ctx.meta.get(BRIEF):
             own: list[tuple[str, str]] = []
             for section, records in sections.items():
                 if section not in SHARED:
                     own += [(term, re.split(_SENTENCE, text)[0]) for term, text in records]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
-        write_sections(formatter, sections, explanations)
+        write_sections(formatter, sections, introductions)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that only reads ends with another code if its output was closed."""
@@ -162,7 +162,7 @@ def write_purpose(
 def write_sections(
     formatter: click.HelpFormatter,
     sections: Mapping[str, Sequence[tuple[str, str]]],
-    explanations: Mapping[str, str] | None = None,
+    introductions: Mapping[str, str] | None = None,
 ) -> None:
     """Write lists of terms and explanations under headings, all aligned; omit empty lists."""
     width = 0
@@ -173,8 +173,8 @@ def write_sections(
         if not rows:
             continue
         formatter.write(f"\n{section}:\n")
-        if explanations is not None and section in explanations:
-            _write_lines(formatter, _wrap(explanations[section], formatter.width - 2), 2)
+        if introductions is not None and section in introductions:
+            _write_lines(formatter, _wrap(introductions[section], formatter.width - 2), 2)
         for term, text in rows:
             lines = _wrap(text, formatter.width - width - 4) or [""]
             if len(term) > width:
@@ -304,7 +304,7 @@ class CommandsByName(click.Group):
         if isinstance(command, CommandsByName):
             command.path = path
         for option in settable_options(command):
-            words = "_".join(["sbbf", *path, name_of(option).lstrip("-")])
+            words = "_".join(["sbbf", *path, option.key])
             option.envvar = words.replace("-", "_").upper()
 
     def resolve_command(
@@ -331,10 +331,18 @@ def _show_log(ctx: click.Context) -> None:
     ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 
-def _config_option() -> click.Option:
+def _config_option() -> Option:
     """Make the option that `Command.parse_args` reads."""
     text = (
         "Read settings from this file; none: from no file.  [default: sbbf.toml or "
         "pyproject.toml here or in a folder above]"
     )
-    return click.Option(["--config"], metavar="FILE", expose_value=False, help=text)
+    return Option(
+        ["--config"],
+        topic=SETTINGS,
+        metavar="FILE",
+        expose_value=False,
+        help=text,
+        introduction="A file or variables can set most options, and what has no dashes here: see "
+        "sbbf help settings.",
+    )

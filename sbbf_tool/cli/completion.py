@@ -12,7 +12,6 @@ from itertools import islice
 import click
 from click.shell_completion import CompletionItem
 
-from sbbf_tool.cli.options import COLUMN, FILE, GROUP_OR_RULE, TYPE, about
 from sbbf_tool.errors import SbbfError
 
 _MOST_ENTRIES = 2000
@@ -34,25 +33,27 @@ def complete_value(
         if items:
             return items
     kind = _kind_of(parameter)
-    if kind == FILE:
+    if kind == "FILE":
         return [CompletionItem(incomplete, type="file")]
-    if kind == COLUMN:
-        return _matching(_columns(paths), incomplete)
-    if kind == GROUP_OR_RULE:
-        return _matching(_rules(), incomplete)
-    if kind == TYPE:
-        return _matching(_types(), incomplete)
-    return []
+    names: Iterable[tuple[str, str]] = ()
+    if kind in ("COLUMN", "COL"):
+        names = _columns(paths)
+    elif kind == "RULE":
+        names = _rules()
+    elif kind == "TYPE":
+        names = _types()
+    return _matching(names, incomplete)
 
 
-def _kind_of(parameter: click.Parameter) -> str | None:
-    """Return what a value of a parameter names; None if nothing is known."""
-    is_option = isinstance(parameter, click.Option)
-    if parameter.name == "rule":
-        return GROUP_OR_RULE
+def _kind_of(parameter: click.Parameter) -> str:
+    """Return what a value of a parameter names, by the word for it in the help."""
+    word = (parameter.metavar or "").strip("[]").partition("[")[0]
+    if isinstance(parameter, click.Option):
+        is_path = word == "OUT" or isinstance(parameter.type, click.Path)
+        return "FILE" if is_path else word
     if parameter.name in ("column", "values", "name"):
-        return COLUMN if is_option else None
-    return about(parameter).names if is_option else FILE
+        return ""
+    return word if word == "RULE" else "FILE"
 
 
 def _matching(names: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:

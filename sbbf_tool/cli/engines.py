@@ -11,7 +11,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import split_names
+from sbbf_tool.cli.options import COLUMNS, split_names
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, SUMMARY, WORD, Heading
 from sbbf_tool.frozen import replace
@@ -62,11 +62,11 @@ _TYPE = (
 
 
 @click.command(cls=Command)
-@click.option(
+@COLUMNS.option(
     "--type",
     "type_name",
+    "Show what each engine does with types whose name contains this.",
     metavar="TYPE",
-    help="Show what each engine does with types whose name contains this.",
 )
 @click.argument("name", nargs=-1, metavar="[ENGINE... | all]")
 @output_options()

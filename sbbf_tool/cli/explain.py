@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.choice import chosen_verb
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, page_limit_option
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
+from sbbf_tool.cli.query import AnswerView, over_query, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count, format_row_groups
@@ -21,7 +22,6 @@ from sbbf_tool.reports.probe import CONDITION
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
 
 
@@ -84,10 +84,7 @@ _SUMS = (
 )
 
 
-@click.command(cls=NegativeValues)
-@query_options
-@engines_option
-@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, page_limit_option)
+@over_query(engines_option, page_limit_option)
 def command(
     files: Files,
     column: str | None,
@@ -125,7 +122,7 @@ def command(
             raise click.UsageError("engines are run for a condition on one column with =")
         return choice.carry(files, verb.column, verb.values)
     plan = files.plan(verb)
-    return report_files(files.outputs, plan, _ExplainView(plan))
+    return report_files(files.outputs, plan, _ExplainView())
 
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
@@ -139,16 +136,44 @@ def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
     return [(", ".join(names), *cells) for cells, names in names_of.items()]
 
 
+def _answer(report: ExplainReport) -> str:
+    """Return the answer as a sentence."""
+    value = render.value(report.value)
+    row_groups = report.row_groups
+    possible = 0
+    for row in row_groups:
+        possible += not row.is_absent
+    place = f"the {format_count(len(row_groups), 'row group')} of {report.file}"
+    if not possible:
+        return f"{report.column} = {value} is certainly in none of {place}"
+    return f"{report.column} = {value} may be in {possible:,} of {place}"
+
+
+_MOST_CHARACTERS = 60
+"""Characters of the names of engines in one line."""
+
+
+def _fold_names(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a table; names of engines that are too long for one line continue in the
+    next, whose other cells are empty."""
+    for names, *cells in rows:
+        lines = wrap(str(names), _MOST_CHARACTERS, break_on_hyphens=False, break_long_words=False)
+        first, *others = lines or [""]
+        yield (first, *cells)
+        for line in others:
+            yield (line, *[None] * len(cells))
+
+
 class _ExplainView(AnswerView["ExplainReport"]):
     schema = "explain"
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self) -> None:
+        super().__init__()
         self._sums: dict[str, Counter[str]] = {}
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:
         if report.engines or report.type == CONDITION:
-            self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
+            self.total.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
             by_statistics = engine.skipped_by_statistics
             skipped = by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
@@ -170,11 +195,12 @@ class _ExplainView(AnswerView["ExplainReport"]):
             "row groups that each engine skips by statistics, dictionary or filter, and reads:"
         )
         rows = [[heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines]
-        page.table(_ENGINES, _group(rows))
+        page.table(_ENGINES, _fold_names(_group(rows)))
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
             page.say(f"note: {report.note}")
+        page.say(_answer(report))
 
     def _show_condition(self, page: Page, report: ExplainReport) -> None:
         page.say(f"{report.file}: {render.value(report.value)}")
@@ -191,21 +217,21 @@ class _ExplainView(AnswerView["ExplainReport"]):
             page.say(f"{report.file}: {render.value(report.value)}: {format_row_groups(numbers)}")
 
     def show_end(self, page: Page, files: str) -> None:
-        row_groups = self.counts["row_groups"]
-        num_bytes = self.counts["bytes"]
+        row_groups = self.total["row_groups"]
+        num_bytes = self.total["bytes"]
         rows: list[tuple[object, ...]] = []
         for name, sums in self._sums.items():
             share = sums["bytes_skipped"] / num_bytes if num_bytes else None
             rows.append(
                 (name, row_groups, sums["row_groups_skipped"], sums["row_groups_read"], share)
             )
-        page.table(_SUMS, _group(rows))
+        page.table(_SUMS, _fold_names(_group(rows)))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:
         return {
-            "row_groups": self.counts["row_groups"],
-            "bytes": self.counts["bytes"],
-            "files_without_column": self.counts["without_column"],
+            "row_groups": self.total["row_groups"],
+            "bytes": self.total["bytes"],
+            "files_without_column": self.total["without_column"],
             "engines": [{"name": name, **sums} for name, sums in self._sums.items()],
         }

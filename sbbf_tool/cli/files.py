@@ -11,8 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
-from sbbf_tool.cli.options import SIZE, PureSetting, add_options
+from sbbf_tool.cli.options import (
+    COLUMNS,
+    COMMAND_LINE,
+    FILES,
+    KEYS,
+    READING,
+    RUNNER,
+    SIZE,
+    TABLES,
+    Decorator,
+    pure_setting,
+    with_options,
+)
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.values import read_names
@@ -47,73 +60,77 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 _OPTIONS = (
-    click.option(
+    FILES.option(
         "--files-from",
+        "Read PATHs from this file, which lines or NUL bytes end; - is standard input.",
+        place=READING,
         metavar="FILE",
-        help="Read PATHs from this file, which lines or NUL bytes end; - is standard input.",
+        introduction="PATH is a Parquet file, a folder of them, a quoted glob, a URL or a table.",
     ),
-    click.option(
-        "--as-files", is_flag=True, help="Take the files below the root, those of old versions too."
+    TABLES.flag(
+        "--as-files",
+        "Take the files below the root, those of old versions too.",
+        introduction="Files of a table change in one commit: see sbbf help tables.",
     ),
-    click.option(
+    FILES.option(
         "--where",
+        "Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".",
         metavar="PREDICATE",
-        help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".",
     ),
-    click.option(
+    KEYS.option(
         "--keys",
+        "JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON in "
+        "SBBF_KEYS]",
+        place=COMMAND_LINE,
         metavar="FILE",
         callback=_read_keys,
-        help="JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON "
-        "in SBBF_KEYS]",
+        introduction="A key is never a word of the command line, which other users can read.",
     ),
-    click.option(
+    RUNNER.option(
         "--jobs",
+        "Workers on this machine, for all files together.  [default: one per core]",
         type=_Count(min=1),
         metavar="N",
-        help="Workers on this machine, for all files together.  [default: one per core]",
     ),
-    click.option(
+    RUNNER.option(
         "--on",
         "runner",
+        "Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., or a "
+        "Connect server: sc://host:port.  [default: local]",
         metavar="spark[:MASTER]",
-        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., "
-        "or a Connect server: sc://host:port."
-        "  [default: local]",
+        introduction="Processes of this machine do the work, or Spark: see sbbf help spark.",
     ),
 )
 
 
-NO_PARTITION = "no file is in the partitions that --where selects"
-strict_option = click.option(
-    "--strict", is_flag=True, help="Fail for each file that lacks a column."
-)
-state_option = click.option(
+strict_option = FILES.flag("--strict", "Fail for each file that lacks a column.")
+state_option = FILES.option(
     "--state",
     "state_path",
+    "Keep outcomes in this file; skip unchanged files.",
+    place=COMMAND_LINE,
     metavar="FILE",
-    help="Keep outcomes in this file; skip unchanged files.",
 )
 
 
-def columns_option(text: str) -> Callable[[Any], Any]:
+def columns_option(text: str) -> Decorator:
     """Build the option that passes `columns` to a command, with this help text."""
-    return click.option(
+    return COLUMNS.option(
         "-c",
         "--column",
         "columns",
+        f"{text} (repeat for more).",
+        place=READING,
         multiple=True,
         metavar="COLUMN",
-        help=f"{text} (repeat for more).",
     )
 
 
-page_limit_option = click.option(
+page_limit_option = pure_setting(
     "--max-page-bytes",
-    cls=PureSetting,
+    "The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
     type=SIZE,
     metavar="SIZE",
-    help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 
 
@@ -245,29 +262,32 @@ def _watch(plan: Plan, part: PlanPart) -> AbstractContextManager[RunProgress]:
 
 
 def over_files(
+    *options: Decorator,
     metavar: str = "PATH...",
-    *options: Callable[[Any], Any],
     kind: type[Files] = Files,
     formats: tuple[str, ...] = FORMATS,
-) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Turn `function(files, ...)` into a command with the options of all commands over files, and
-    these; its own options come first.
+    command_class: type[Command] = Command,
+) -> Callable[[Callable[..., int]], Command]:
+    """Turn `function(files, ...)` into a command with these options, and those of all commands over
+    files.
 
     The options that are fields of this `kind` of files are in `files`.
     """
     names: set[str] = set()
     for each in kind.__mro__:
         names.update(vars(each).get("__annotations__", ()))
+    arguments = click.argument("arguments", nargs=-1, metavar=metavar)
 
-    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+    def decorate(function: Callable[..., int]) -> Command:
+        @click.command(cls=command_class)
+        @with_options(*options, arguments, *_OPTIONS)
         @output_options(formats)
         @wraps(function)
         def command(runner: str | None, **given: Any) -> int:
             own = {name: given.pop(name) for name in names & given.keys()}
             return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
-        arguments = click.argument("arguments", nargs=-1, metavar=metavar)
-        return add_options(command, (*options, arguments, *_OPTIONS))
+        return command
 
     return decorate
 

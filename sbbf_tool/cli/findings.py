@@ -85,9 +85,45 @@ def sum_up(report: CheckReport) -> str:
     if counts["known"]:
         words.insert(1, "known")
     outcomes = ", ".join(f"{counts[word]} {word}" for word in words)
+    if counts["not run"]:
+        outcomes += f" ({_reasons_not_run(report.rules)})"
     findings = count_findings(Counter(finding.severity for finding in report.findings))
     gaps = list_gaps(report.locked_columns, report.unreadable)
     return f"{findings}; rules: {outcomes}{gaps}"
+
+
+_UNDECLARED = "no limit or column to require is given"
+
+
+def _is_undeclared(reason: str) -> bool:
+    """Return whether a rule was not run because the user has not set what it compares with."""
+    return reason.endswith(" is given") or reason == "the policy declares no filter"
+
+
+def _reasons_not_run(outcomes: Sequence[RuleOutcome]) -> str:
+    """Return why rules were not run, most rules first; those of the user's limits together."""
+    reasons = Counter[str]()
+    for outcome in outcomes:
+        if outcome.outcome == "not run":
+            reason = outcome.reason or ""
+            reasons[_UNDECLARED if _is_undeclared(reason) else reason] += 1
+    if len(reasons) == 1:
+        (reason,) = reasons
+        return reason
+    parts = []
+    for reason, count in reasons.most_common():
+        parts.append(f"{count}: {reason}")
+    return ", ".join(parts)
+
+
+def list_not_run(outcomes: Sequence[RuleOutcome]) -> Iterator[str]:
+    """Yield a line for each reason why rules were not run, with their names."""
+    by_reason: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.outcome == "not run":
+            by_reason.setdefault(outcome.reason or "", []).append(outcome.rule)
+    for reason, rules in by_reason.items():
+        yield f"not run, {reason}: {', '.join(rules)}"
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:

@@ -48,7 +48,7 @@ above, or one that --config names:
   executor.instances = 100
 
 In pyproject.toml, the tables are [tool.sbbf.check], [[tool.sbbf.filters]], ...
-An unknown key is an error, as is an unknown variable of the command.
+An unknown key is an error, as is a variable SBBF_... that nothing reads.
 
 For the command line alone are targets (-o, --in-place), risks (--allow), what
 else changes files (--rebuild, ...), --report and --keys; keys have variables
@@ -71,9 +71,9 @@ catalog. Settings of Spark are in sbbf.toml, in a table of their own:
 Settings can run code: they are read from a file that --config names, or that
 no other user can write.
 
-Spark needs Java and the extra of this package:
+Spark needs Java and the extra of this package, in a checkout:
 
-  pip install 'sbbf-tool[spark]'
+  pip install '.[spark]'
 
 Results and exit codes are those of the local runner, which is faster on one
 machine. In Spark itself, spark.read.format("sbbf").load("lake") is a table

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, columns_option, over_files, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import VIEW, engines_option
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.render import group
@@ -84,22 +81,19 @@ _MOST_WARNINGS = 1000
 """Number of distinct warnings about several files that are kept in memory."""
 
 
-@click.command(cls=Command)
-@columns_option("Only this column")
-@click.option(
-    "--row-groups",
-    "by_row_group",
-    is_flag=True,
-    help="Show each filter: one row per column and row group.",
+@over_files(
+    columns_option("Only this column"),
+    VIEW.flag(
+        "--row-groups", "by_row_group", "Show each filter: one row per column and row group."
+    ),
+    VIEW.flag(
+        "--quick",
+        "Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left "
+        "out.",
+    ),
+    engines_option,
+    strict_option,
 )
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are "
-    "left out.",
-)
-@engines_option
-@over_files("PATH...", strict_option)
 def command(
     files: Files,
     columns: tuple[str, ...],

@@ -11,6 +11,8 @@ from sbbf_tool.cli.settings import describe_sources
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.hints import suggest
 
+_OF_COMMANDS = ("--config", "--format", "--report", "--quiet", "-q", "--jobs", "--keys", "--all")
+"""Options that commands share, and that may be written before the command by mistake."""
 _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
 
@@ -69,6 +71,8 @@ def _describe_unknown_option(error: click.NoSuchOption) -> str:
                 f"{key} is a setting, not an option: set the variable {parameter.envvar}, or "
                 f"{key} in sbbf.toml"
             )
+    if error.ctx is not None and error.ctx.parent is None and name in _OF_COMMANDS:
+        return f"{name} belongs after the command: sbbf COMMAND {name} ..."
     message = f"unknown option {name!r}"
     near = " or ".join(sorted(error.possibilities or ()))
     return f"{message}; did you mean {near}?" if near else message

@@ -1,62 +1,18 @@
-"""What every option is about: its section of the help, where it may be set, and what its value
-names.
+"""The options of commands: each says which topic of the help it is listed under, and where else
+than on the command line it may be set.
 
-These tables cover all commands, because an option means the same everywhere. An option of an
-extension may say it itself, as `about`.
+An option means the same in every command, and has the same topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 
-from sbbf_tool.frozen import Frozen
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.numbers import parse_ratio, parse_size
-
-# The sections of the help, in its order. Options of the shared ones mean the same in every command,
-# and are in its full help alone.
-COLUMNS = "Columns"
-RULES = "Rules"
-SAFETY = "Safety"
-VIEW = "View"
-FILES = "Files"
-TABLES = "Tables"
-KEYS = "Keys"
-RUNNER = "Runner"
-OUTPUT = "Output"
-SETTINGS = "Settings"
-SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
-
-_OPTIONS = {
-    COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engines --run"
-    " --query --reader --writer --snapshot --advise --fpp --false-files --ndv"
-    " --max-bytes --rebuild --compact --remove-undeclared",
-    RULES: "--require --max-fpp --select --ignore --fail-on --baseline",
-    SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --ours",
-    VIEW: "--rows --row-groups --quick",
-    FILES: "--files-from --where --strict --state",
-    TABLES: "--as-files --all-versions",
-    KEYS: "--keys",
-    RUNNER: "--jobs --on",
-    OUTPUT: "--format --report --all --quiet --verbose",
-    SETTINGS: "--config --version --help"
-    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv "
-    "--min-chunk-bytes --dialect",
-}
-SECTIONS = tuple(_OPTIONS)
-
-EXPLANATIONS = {
-    "--files-from": "PATH is a Parquet file, a folder of them, a quoted glob, a URL or a table.",
-    "--as-files": "Files of a table change in one commit: see sbbf help tables.",
-    "--keys": "A key is never a word of the command line, which other users can read.",
-    "--on": "Processes of this machine do the work, or Spark: see sbbf help spark.",
-    "--format": "Results are on standard output, everything else on standard error.",
-    "--config": "A file or variables can set most options, and what has no dashes here: see "
-    "sbbf help settings.",
-}
-"""The explanation of a section, by the option that brings it."""
 
 # Where an option may be set, besides the command line: an environment variable or a configuration
 # file.
@@ -64,57 +20,79 @@ ANYWHERE = "anywhere"
 # In commands that change no file; in the others it would allow or widen a change.
 READING = "reading"
 COMMAND_LINE = "command line"
-_PLACES = {
-    READING: "--column --value --values-file --null --run --files-from",
-    # SBBF_KEYS and SBBF_KEYS_FILE are for all commands.
-    COMMAND_LINE: "--reader --writer --advise --rebuild --compact --remove-undeclared"
-    " --output --in-place --append --allow --also-new-files --abandoned --ours"
-    " --report --keys --state --version --help",
-}
 
-# What a value names, for the completion of it.
-COLUMN = "column"
-FILE = "file"
-GROUP_OR_RULE = "rule"
-TYPE = "type"
-_NAMED = {
-    COLUMN: "--column --require",
-    FILE: "--values-file --baseline --output --report --keys --files-from --state --config",
-    GROUP_OR_RULE: "--select --ignore",
-    TYPE: "--type",
-}
+Decorator = Callable[[Any], Any]
 
 
-class About(Frozen):
-    section: str
-    settable: str = ANYWHERE
-    names: str | None = None
+class Topic(str):
+    """What options are about: the heading above them in the help."""
+
+    def option(self, *names_and_help: str, **attributes: Any) -> Decorator:
+        """Build an option from its names and its explanation, as `click.option` does."""
+        *names, text = names_and_help
+        return click.option(*names, cls=Option, topic=self, help=text, **attributes)
+
+    def flag(self, *names_and_help: str, **attributes: Any) -> Decorator:
+        """Build an option that takes no value."""
+        return self.option(*names_and_help, is_flag=True, **attributes)
 
 
-class PureSetting(click.Option):
+COLUMNS = Topic("Columns")
+RULES = Topic("Rules")
+SAFETY = Topic("Safety")
+VIEW = Topic("View")
+FILES = Topic("Files")
+TABLES = Topic("Tables")
+KEYS = Topic("Keys")
+RUNNER = Topic("Runner")
+OUTPUT = Topic("Output")
+SETTINGS = Topic("Settings")
+SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
+"""Topics whose options mean the same in every command, and are in its full help alone."""
+SECTIONS = (COLUMNS, RULES, SAFETY, VIEW, *SHARED)
+"""The topics in the order of the help."""
+
+
+class Option(click.Option):
+    """An option with its topic, and with its key in the configuration file."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        topic: Topic,
+        place: str = ANYWHERE,
+        introduction: str = "",
+        **attributes: Any,
+    ) -> None:
+        super().__init__(names, **attributes)
+        self.topic = topic
+        self.place = place
+        """Where it may be set."""
+        self.introduction = introduction
+        """What the help says below the heading of the topic, if the command has this option."""
+
+    @property
+    def key(self) -> str:
+        return name_of(self).removeprefix("--")
+
+
+class PureSetting(Option):
     """A setting that is no option: a variable or the configuration file can state it."""
 
     def __init__(self, names: Sequence[str], **attributes: Any) -> None:
-        super().__init__(names, **{**attributes, "hidden": True})
+        super().__init__(names, topic=SETTINGS, hidden=True, **attributes)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Keep it from the parser of the command line."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        return f"{name_of(self).lstrip('-')} = {self.metavar}", self.help or ""
+        return f"{self.key} = {self.metavar}", self.help or ""
 
 
-def _key_of_option(lists: Mapping[str, str]) -> dict[str, str]:
-    """Return, for each option, the key of the list that it is in."""
-    keys: dict[str, str] = {}
-    for key, options in lists.items():
-        keys.update(dict.fromkeys(options.split(), key))
-    return keys
-
-
-_SECTION = _key_of_option(_OPTIONS)
-_PLACE = _key_of_option(_PLACES)
-_NAMES = _key_of_option(_NAMED)
+def pure_setting(name: str, text: str, **attributes: Any) -> Decorator:
+    """Build a setting that is no option from the name that it would have, and its explanation."""
+    return click.option(name, cls=PureSetting, help=text, **attributes)
 
 
 def name_of(option: click.Parameter) -> str:
@@ -122,16 +100,10 @@ def name_of(option: click.Parameter) -> str:
     return max(option.opts, key=len)
 
 
-def about(option: click.Parameter) -> About:
-    """Return what an option is about; one that neither says it nor is in the tables is a setting,
-    and for the command line alone."""
-    own: About | None = getattr(option, "about", None)
-    if own is not None:
-        return own
-    name = name_of(option)
-    if name not in _SECTION:
-        return About(SETTINGS, COMMAND_LINE)
-    return About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name))
+def topic_of(option: click.Parameter) -> Topic:
+    """Return the topic of an option; those that click makes are about the program."""
+    topic: Topic = getattr(option, "topic", SETTINGS)
+    return topic
 
 
 def changes_files(command: click.Command) -> bool:
@@ -139,21 +111,23 @@ def changes_files(command: click.Command) -> bool:
     return any("--dry-run" in parameter.opts for parameter in command.params)
 
 
-def add_options(
-    command: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
-) -> Callable[..., Any]:
+def with_options(*options: Decorator) -> Decorator:
     """Add options to a command in their order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def settable_options(command: click.Command) -> Iterator[click.Option]:
+def settable_options(command: click.Command) -> Iterator[Option]:
     """Yield the options of a command that a variable or a configuration file may set."""
-    where = (ANYWHERE,) if changes_files(command) else (ANYWHERE, READING)
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and about(parameter).settable in where:
-            yield parameter
+    places = (ANYWHERE,) if changes_files(command) else (ANYWHERE, READING)
+    for option in command.params:
+        if isinstance(option, Option) and option.place in places:
+            yield option
 
 
 def split_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -179,53 +153,54 @@ RISKS = {
 """What `--allow` confirms, by its value."""
 
 
-def allow_option(*risks: str) -> Callable[[Any], Any]:
+def allow_option(*risks: str) -> Decorator:
     """Build the option that confirms risks: it passes the set of their names as `allow`."""
     names = ", ".join(risks)
     explanations = ", ".join(f"{name} ({RISKS[name]})" for name in risks)
-    return click.option(
+    return SAFETY.option(
         "--allow",
+        f"Accept a risk: {names} (repeat for more). The risks: {explanations}.",
+        place=COMMAND_LINE,
         multiple=True,
         type=click.Choice(risks),
         metavar="RISK",
         callback=lambda ctx, param, value: frozenset(value),
-        help=f"Accept a risk: {names} (repeat for more). The risks: {explanations}.",
     )
 
 
-engines_option = click.option(
+engines_option = COLUMNS.option(
     "--engines",
+    "The query engines that read the files. Names or releases such as duckdb-1.4, separated by "
+    "commas, or all.  [default: all]",
     multiple=True,
     metavar="NAMES",
     callback=lambda ctx, option, texts: split_names(texts),
-    help="The query engines that read the files. Names or releases such as duckdb-1.4, "
-    "separated by commas, or all.  [default: all]",
 )
 
 
-class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    name = "bytes"
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
+    """The type of values that a function parses, which returns None for others; `mistake` says
+    what these are not, and how to write one."""
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        size = parse_size(str(value))
-        if size is None:
-            self.fail(f"{value!r} is not a size; write 65536, 64KiB or 1MB", param, ctx)
-        return size
+    def __init__(self, name: str, parse: Callable[[str], float | None], mistake: str) -> None:
+        self.name = name
+        self._parse = parse
+        self._mistake = mistake
 
-
-class _Ratio(click.types.FloatParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        ratio = parse_ratio(str(value))
-        if ratio is None:
-            self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
-        return ratio
+        parsed = self._parse(str(value))
+        if parsed is None:
+            self.fail(f"{value!r} {self._mistake}", param, ctx)
+        return parsed
 
 
-SIZE = _Bytes()
+SIZE = Parsed("bytes", parse_size, "is not a size; write 65536, 64KiB or 1MB")
 """Type of sizes: `65536`, `64KiB`, `1MB`."""
-RATIO = _Ratio()
+RATIO = Parsed("float", parse_ratio, "is no number or percentage; write 0.01 or 1%")
 """Type of ratios: `0.01`, `1%`."""
+
+fpp_option = COLUMNS.option(
+    "--fpp", "Target false-positive rate.", type=RATIO, default=DEFAULT_FPP, show_default=True
+)

@@ -22,6 +22,7 @@ from typing import Any, TextIO, cast
 import click
 from click.core import ParameterSource
 
+from sbbf_tool.cli.options import OUTPUT, Option
 from sbbf_tool.cli.spelling import name_options
 from sbbf_tool.cli.tables import Plain
 from sbbf_tool.display import escape, redact_text, to_json
@@ -110,7 +111,7 @@ _PREFIX = "terminal_"
 """Beginning of the names of parameters that set an attribute of the terminal."""
 
 
-def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
+def terminal_options(show_log: Callable[[click.Context], None]) -> list[Option]:
     """Build the options that every command has, and that change only what is printed; `show_log` is
     called for `--verbose`."""
 
@@ -124,8 +125,10 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         if name == "verbose" and not ctx.resilient_parsing:
             show_log(ctx)
 
-    def option(names: list[str], text: str) -> click.Option:
-        return click.Option(names, is_flag=True, expose_value=False, callback=remember, help=text)
+    def option(names: list[str], text: str) -> Option:
+        return Option(
+            names, topic=OUTPUT, is_flag=True, expose_value=False, callback=remember, help=text
+        )
 
     return [
         option([f"{_PREFIX}quiet", "-q", "--quiet"], "Print nothing but errors."),

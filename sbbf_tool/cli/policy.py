@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config_file import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.options import RATIO, SIZE, PureSetting, add_options, engines_option, name_of
+from sbbf_tool.cli.options import RATIO, RULES, SIZE, VIEW, Option, engines_option, pure_setting
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extension import named
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
+from sbbf_tool.reports.findings import SEVERITIES, CheckReport
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:
@@ -27,80 +26,58 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
 
 
-_OF_PATHS = (
-    "require",
-    "max_fpp",
-    "max_bytes_share",
-    "min_ndv",
-    "min_chunk_bytes",
-    "engines",
-    "select",
-    "ignore",
-    "quick",
-    "fail_on",
-)
-"""The options that can be set for some paths."""
-_RULE_OPTIONS = (
-    click.option(
+RULE_OPTIONS = (
+    RULES.option(
         "--select",
+        "Run only this rule or group (repeat for more). The group declared has the filters of a "
+        "table's properties and sbbf.toml.",
         multiple=True,
         metavar="RULE",
-        help="Run only this rule or group (repeat for more). The group declared has the "
-        "filters of a table's properties and sbbf.toml.",
     ),
-    click.option(
-        "--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."
+    RULES.option(
+        "--ignore", "Skip this rule or group (repeat for more).", multiple=True, metavar="RULE"
     ),
-    click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
-    click.option(
-        "--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"
-    ),
-    click.option(
+    VIEW.flag("--quick", "Skip the rules that read data.", default=None),
+    RULES.option("--fail-on", "Fail from this severity on.  [default: error]", metavar="SEVERITY"),
+    RULES.option(
         "--baseline",
+        "Do not fail on the findings of this report. It is one of an earlier check.",
         metavar="FILE",
-        help="Do not fail on the findings of this report. It is one of an earlier check.",
     ),
 )
-_OPTIONS = (
-    click.option(
+"""The options of every check against rules."""
+POLICY_OPTIONS = (
+    RULES.option(
         "--require",
+        "This column must have filters (repeat for more). Every row group needs one.",
         multiple=True,
         metavar="COLUMN",
-        help="This column must have filters (repeat for more). Every row group needs one.",
     ),
-    click.option(
-        "--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."
+    RULES.option(
+        "--max-fpp", "Maximum false-positive rate of a filter.", type=RATIO, metavar="RATE"
     ),
-    click.option(
+    pure_setting(
         "--max-bytes-share",
-        cls=PureSetting,
+        "Maximum bytes of filters per byte of column data.",
         type=RATIO,
         metavar="SHARE",
-        help="Maximum bytes of filters per byte of column data.",
     ),
-    click.option(
+    pure_setting(
         "--min-ndv",
-        cls=PureSetting,
+        "Minimum number of distinct values in a filter.",
         type=int,
         metavar="N",
-        help="Minimum number of distinct values in a filter.",
     ),
-    click.option(
+    pure_setting(
         "--min-chunk-bytes",
-        cls=PureSetting,
+        "Minimum size of a column chunk that has a filter.",
         type=SIZE,
         metavar="SIZE",
-        help="Minimum size of a column chunk that has a filter.",
     ),
     engines_option,
-    *_RULE_OPTIONS,
+    *RULE_OPTIONS,
 )
-
-
-rule_options = partial(add_options, options=_RULE_OPTIONS)
-"""Add the options of every check against rules to a command."""
-policy_options = partial(add_options, options=_OPTIONS)
-"""Add the options of the policy of `sbbf check` to a command."""
+"""The options of the policy of `sbbf check`."""
 
 
 def from_options(
@@ -128,7 +105,7 @@ def from_options(
         filters = (*_filters_of_table(declared_by, is_required=not filters), *filters)
     if filters:
         overrides["filters"] = filters
-    entries = list(_path_entries(ctx, config)) if config is not None else []
+    entries = list(_path_entries(ctx, config, options)) if config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
     return PathPolicies(in_file, entries, overrides)
@@ -153,8 +130,9 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     )
 
 
-def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
-    """Yield the tables `paths` of a configuration file. Raises UsageError."""
+def _path_entries(ctx: click.Context, config: Config, names: Container[str]) -> Iterator[PathEntry]:
+    """Yield the tables `paths` of a configuration file, which set options of these names. Raises
+    UsageError."""
     from sbbf_tool.rules.catalog import PathEntry
 
     tables = config.table.get("paths", [])
@@ -162,9 +140,9 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"paths must be written as tables {place}", file=config.path)
     options = {
-        name_of(option).lstrip("-"): option
+        option.key: option
         for option in ctx.command.params
-        if option.name in _OF_PATHS
+        if isinstance(option, Option) and option.name in names
     }
     folder = os.path.dirname(os.path.abspath(config.path))
     for table in tables:
@@ -181,7 +159,6 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
             if key == "paths":
                 continue
             option = options[key]
-            assert isinstance(option, click.Option)
             ensure_kind(option, key, value, replace(config, place=place))
             settings[str(option.name)] = option.type_cast_value(ctx, value)
         globs = (globs,) if isinstance(globs, str) else tuple(globs)
@@ -202,34 +179,57 @@ _MOST_BYTES = 1 << 30
 
 class Baseline:
     """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that
-    are not UTF-8 are escaped."""
+    are not UTF-8 are escaped.
 
-    def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
+    A relative name is that of the file which is found from the folder of the baseline, from one
+    above it, or from the working folder, in this order.
+    """
+
+    def __init__(
+        self, findings: Iterable[tuple[str, str, str | None]] = (), path: str | None = None
+    ) -> None:
         self._keys = {_key(*finding) for finding in findings}
+        self._folders: list[str] = []
+        if path is not None:
+            self._folders = list(dict.fromkeys([*_folders_above(path), os.getcwd()]))
         self.covered = 0
         """Findings that `subtract` has removed."""
+
+    def _has(self, file: str, rule: str, column: str | None) -> bool:
+        if "://" in file:
+            return _key(file, rule, column) in self._keys
+        file = os.path.abspath(file)
+        if _key(file, rule, column) in self._keys:
+            return True
+        for at, folder in enumerate(self._folders):
+            name = os.path.relpath(file, folder)
+            if _key(name, rule, column) in self._keys:
+                nearer = self._folders[:at]
+                return not any(os.path.lexists(os.path.join(each, name)) for each in nearer)
+        return False
 
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule
         without other findings is `known`."""
-        from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
+        from sbbf_tool.verbs.check import FAILS, IN_BASELINE, NOTED
 
-        findings = [finding for finding in report.findings if not self._has(finding)]
+        findings = [
+            finding
+            for finding in report.findings
+            if not self._has(finding.file, finding.rule, finding.column)
+        ]
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
         failing = {finding.rule for finding in findings}
         outcomes = list(report.rules)
         for at, outcome in enumerate(report.rules):
-            if outcome.outcome in (FAILED, NOTED) and outcome.rule not in failing:
+            if outcome.outcome in (FAILS, NOTED) and outcome.rule not in failing:
                 reason = "the baseline covers its findings"
                 outcomes[at] = replace(outcome, outcome=IN_BASELINE, reason=reason)
         least = SEVERITIES.index(report.fail_on)
         failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
         return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)
-
-    def _has(self, finding: Finding) -> bool:
-        return _key(finding.file, finding.rule, finding.column) in self._keys
 
 
 def read_baseline(path: str) -> Baseline:
@@ -252,12 +252,22 @@ def read_baseline(path: str) -> Baseline:
             rows = read_rows(path, ["file", "rule", "column"])
         else:
             rows = _findings_of_json(text)
-        return Baseline((str(file), str(rule), column) for file, rule, column in rows)
+        findings = [(str(file), str(rule), column) for file, rule, column in rows]
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
         raise UsageError(
             "the baseline is not a report of sbbf check", file=path, hint=hint
         ) from None
+    return Baseline(findings, path)
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folder of a file, and those above it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    yield folder
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        yield folder
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
@@ -275,5 +285,5 @@ def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
 
 def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
     if "://" not in file:
-        file = os.path.abspath(file)
+        file = os.path.normpath(file)
     return escape_bytes(file), rule, column and escape_bytes(column)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import ANSWER_FORMATS
-from sbbf_tool.cli.options import PureSetting
+from sbbf_tool.cli.options import COLUMNS, READING, TABLES, VIEW, pure_setting
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
+from sbbf_tool.cli.query import AnswerView, over_query, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
@@ -32,49 +32,42 @@ from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHE
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import InconclusiveRowGroups
-    from sbbf_tool.running.plan import Plan
     from sbbf_tool.verbs.probe import Probe
 
 _UNANSWERED = "nothing answers"
 
 
-@click.command(cls=NegativeValues)
-@query_options
-@click.option(
-    "--values-file",
-    type=click.Path(),
-    help="Query the values in this file too, one per line. Empty lines do not count; - reads "
-    "standard input.",
+@over_query(
+    COLUMNS.option(
+        "--values-file",
+        "Query the values in this file too, one per line, or in a column: keys.csv:COLUMN. Empty "
+        "lines do not count; - reads standard input.",
+        place=READING,
+        type=click.Path(),
+        metavar="FILE[:COLUMN]",
+    ),
+    pure_setting(
+        "--dialect",
+        "Query filters of this draft of the format too. Without it, they give no answer.",
+        metavar="NAME",
+    ),
+    COLUMNS.flag("--filters-only", "Query filters alone, no statistics or dictionaries."),
+    COLUMNS.flag(
+        "--confirm",
+        "Read the column where values may be. Answers are as certain as statistics and filters.",
+    ),
+    VIEW.flag(
+        "--rows",
+        "List the rows that have a value: file, row group, row number in the file (from 0), "
+        "value and column.",
+    ),
+    TABLES.flag(
+        "--all-versions",
+        "Of a table: search the files of all retained versions, with the rows that are deleted.",
+    ),
+    VIEW.flag("--quick", "Of an index: list no files. New and changed ones are missed."),
+    formats=ANSWER_FORMATS,
 )
-@click.option(
-    "--dialect",
-    cls=PureSetting,
-    metavar="NAME",
-    help="Query filters of this draft of the format too. Without it, they give no answer.",
-)
-@click.option(
-    "--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries."
-)
-@click.option(
-    "--confirm",
-    is_flag=True,
-    help="Read the column where values may be. Answers are as certain as statistics and filters.",
-)
-@click.option(
-    "--rows",
-    is_flag=True,
-    help="List the rows that have a value: file, row group, row number in the file (from 0), "
-    "value and column.",
-)
-@click.option(
-    "--all-versions",
-    is_flag=True,
-    help="Of a table: search the files of all retained versions, with the rows that are deleted.",
-)
-@click.option(
-    "--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed."
-)
-@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(  # noqa: PLR0913  click passes an argument for each option
     files: Files,
     column: str | None,
@@ -128,8 +121,8 @@ def command(  # noqa: PLR0913  click passes an argument for each option
         verb = Probe.of(condition, **options)
     else:
         verb = Probe(None if column == "*" else column, values, **options)
+    view = _ProbeView(verb, values_file)
     plan = files.plan(verb, all_versions=all_versions, quick=quick)
-    view = _ProbeView(plan, verb, values_file)
     code = report_files(files.outputs, plan, view)
     if terminal().verbose:
         view.say_costs()
@@ -141,10 +134,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     schema = "probe"
 
-    sums = ("unprintable",)
-
-    def __init__(self, plan: Plan, verb: Probe, values_file: str | None) -> None:
-        super().__init__(plan, values_file)
+    def __init__(self, verb: Probe, values_file: str | None) -> None:
+        super().__init__(values_file)
         self._column = verb.column
         self._values = len(cast("Sequence[object]", verb.values)) or 1
         self._confirms = verb.confirm
@@ -167,7 +158,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         for note in report.notes:
             if note.startswith(_UNANSWERED):
                 self._unanswered[note] = None
-        self.counts.update(
+        self.total.update(
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             without_filter=any(_has_no_filter(report, each) for each in report.inconclusive),
@@ -186,7 +177,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
                 self._values_with_hits.add(value)
             else:
                 is_unsure = True
-        self.counts.update(present=is_present, unsure=is_unsure)
+        self.total.update(present=is_present, unsure=is_unsure)
 
     def answer(self, codes: set[int]) -> int:
         if self.total["unprintable"]:
@@ -209,7 +200,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         page.say_all(_describe(report, confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
-        without_filter = self.counts["without_filter"]
+        without_filter = self.total["without_filter"]
         if without_filter:
             has = "has" if without_filter == 1 else "have"
             column = self._column or "some columns"
@@ -223,14 +214,14 @@ class _ProbeView(AnswerView["ProbeReport"]):
         values = format_count(self._values, "value")
         if self._is_condition:
             values = "the condition"
-        num_files = format_count(self.counts["files"], "file")
+        num_files = format_count(self.total["files"], "file")
         answer = "; ".join(parts) or "there is none"
         page.say(f"Queried {values} in {num_files}: {answer}{self.say_what_lacks()}")
         page.say_all(self._describe_versions())
 
     def _describe_queried(self) -> Iterator[str]:
         """Yield how many of the queried files hold values, and how many may."""
-        counts = self.counts
+        counts = self.total
         if self._confirms:
             hits = counts["present"]
             hold = "holds" if hits == 1 else "hold"
@@ -265,7 +256,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         """Yield how many files were not queried, by the reason."""
         outcomes = self.outcomes
         left_out = sum(outcomes[status] for status in NOT_QUERIED if status != UNFINISHED)
-        failed_file = "more file" if self.counts["files"] else "file"
+        failed_file = "more file" if self.total["files"] else "file"
         for number, noun, what in (
             (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
             (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
@@ -283,8 +274,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
         return self._describe_unsure() if self._lists_rows else ()
 
     def _describe_unsure(self) -> Iterator[str]:
-        if self.counts["unsure"]:
-            num_files = format_count(self.counts["unsure"], "file")
+        if self.total["unsure"]:
+            num_files = format_count(self.total["unsure"], "file")
             yield f"of {num_files}, reading does not show whether they hold values"
 
     def _describe_versions(self) -> Iterator[str]:
@@ -304,10 +295,10 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def say_costs(self) -> None:
         """Print on standard error how much was read."""
-        requests = self.counts["requests"]
+        requests = self.total["requests"]
         ending = f" in {requests:,} requests" if requests else ""
-        num_files = format_count(self.counts["files"], "file")
-        complain(f"read {self.counts['bytes_read']:,} bytes of {num_files}{ending}", kind="note")
+        num_files = format_count(self.total["files"], "file")
+        complain(f"read {self.total['bytes_read']:,} bytes of {num_files}{ending}", kind="note")
 
     @cached_property
     def _unlisted(self) -> int:
@@ -317,11 +308,11 @@ class _ProbeView(AnswerView["ProbeReport"]):
         totals = {
             "values": self._values,
             "values_with_hits": len(self._values_with_hits),
-            "files_with_hits": self.counts["hits"],
-            "files_with_inconclusive_row_groups": self.counts["inconclusive"],
-            "files_without_filter": self.counts["without_filter"],
-            "files_without_column": self.counts["without_column"],
-            "bytes_read": self.counts["bytes_read"],
+            "files_with_hits": self.total["hits"],
+            "files_with_inconclusive_row_groups": self.total["inconclusive"],
+            "files_without_filter": self.total["without_filter"],
+            "files_without_column": self.total["without_column"],
+            "bytes_read": self.total["bytes_read"],
         }
         if self.plan.index is not None:
             totals["files_excluded"] = self.plan.index.excluded

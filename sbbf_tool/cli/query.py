@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,11 +12,11 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
+from sbbf_tool.cli.values import as_value, collect_values, is_standard_input
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import format_count
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
 
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.reports.rows import Row
-    from sbbf_tool.running.plan import Plan
 
-MAYBE = 0
-ABSENT = 1
+SOME_MAY_BE = 0
+ALL_ABSENT = 1
 Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
@@ -46,44 +44,62 @@ class NegativeValues(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
-        number_options: set[str] = set()
+        options_with_value: set[str] = set()
         for option in self.params:
-            if option.type in (click.INT, click.FLOAT):
-                number_options.update(option.opts)
+            if isinstance(option, click.Option) and not option.is_flag:
+                options_with_value.update(option.opts)
         marked_args = []
         previous = ""
         for at, arg in enumerate(args):
-            is_number = self._NEGATIVE.match(arg) and previous not in number_options
+            is_number = self._NEGATIVE.match(arg) and previous not in options_with_value
             is_dash = arg == "-" and at > end_of_options
-            marked_args.append(VALUE_MARK + arg if is_number or is_dash else arg)
+            marked_args.append(_MARK + arg if is_number or is_dash else arg)
             previous = arg
         remaining_args = super().parse_args(ctx, marked_args)
         for name, value in ctx.params.items():
-            if isinstance(value, str):
-                ctx.params[name] = unmark(value)
+            ctx.params[name] = _unmark(value)
         return remaining_args
 
 
-query_options = partial(
-    add_options,
-    options=(
-        click.option(
-            "-c",
-            "--column",
-            metavar="COLUMN",
-            help="Query this column; all arguments are then PATHs.",
-        ),
-        click.option(
-            "--value",
-            "named_values",
-            multiple=True,
-            metavar="VALUE",
-            help="Query this value (repeat for more).",
-        ),
-        click.option("--null", "ask_null", is_flag=True, help="Query null."),
+_MARK = "\0"
+"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
+
+
+def _unmark(value: Any) -> Any:
+    """Return the value of a parameter without marks."""
+    if isinstance(value, tuple):
+        return tuple(map(_unmark, value))
+    if isinstance(value, str) and value.startswith(_MARK):
+        return as_value(value.removeprefix(_MARK))
+    return value
+
+
+_OPTIONS = (
+    COLUMNS.option(
+        "-c",
+        "--column",
+        "Query this column; all arguments are then PATHs.",
+        place=READING,
+        metavar="COLUMN",
     ),
+    COLUMNS.option(
+        "--value",
+        "named_values",
+        "Query this value (repeat for more).",
+        place=READING,
+        multiple=True,
+        metavar="VALUE",
+    ),
+    COLUMNS.flag("--null", "ask_null", "Query null.", place=READING),
 )
-"""Add the options for a column and its values to a command."""
+over_query = partial(
+    over_files,
+    *_OPTIONS,
+    strict_option,
+    metavar="PATH [COLUMN VALUE... | CONDITION] | PATH...",
+    command_class=NegativeValues,
+)
+"""Turn `function(files, ...)` into a command with options for files, a column and its values."""
 
 
 def read_query(
@@ -93,61 +109,55 @@ def read_query(
     values_file: str | None = None,
     *,
     ask_null: bool,
-) -> tuple[Files, str, Sequence[str | None], str | None]:
+) -> tuple[Files, str, Sequence[object], str | None]:
     """Return the files, column and values (None is null) of `PATH COLUMN VALUE...` or of `PATH...
     -c COLUMN --value VALUE`; or the files and the condition of `PATH... CONDITION`.
     """
-    arguments = tuple(map(unmark, files.arguments))
     # Only as an argument does `-` stand for standard input.
-    values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
+    values = tuple(map(as_value, named_values))
     has_values = bool(values) or values_file is not None or ask_null
-    if column is not None:
-        files = files.of(arguments)
-    elif not has_values and _ends_with_condition(files, arguments):
-        *paths, text = arguments
+    if column is None and not has_values and _ends_with_condition(files):
+        *paths, text = files.arguments
         _ensure_column(text)
         return files.of(tuple(paths)), "", (), text
-    else:
+    if column is None:
         path, column, *rest = _split_arguments(files)
         files = files.of((path,))
         values = (*rest, *values)
-    if [files.files_from, values_file, *values].count("-") > 1:
+    if sum(map(is_standard_input, (files.files_from, values_file, *values))) > 1:
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
-    return files, column, collect_values(values, values_file, ask_null), None
+    return files, column, collect_values(values, values_file, ask_null, column), None
 
 
-def _ends_with_condition(files: Files, arguments: Sequence[str]) -> bool:
+def _ends_with_condition(files: Files) -> bool:
     """Return whether the last argument is a condition on the files.
 
     After the name of a column, the last argument is a value, also if it has the form of a
     condition.
     """
-    if not arguments or not re.search(_CONDITION, arguments[-1]):
+    if not files.arguments or not re.search(_CONDITION, files.arguments[-1]):
         return False
-    paths = arguments[:-1]
+    paths = files.arguments[:-1]
     if not paths:
         return files.is_listed
     return len(paths) == 1 or _is_path(paths[-1])
 
 
 def _split_arguments(files: Files) -> tuple[str, ...]:
-    """Return the arguments `PATH COLUMN VALUE...`, of which the values keep their marks.
-
-    Raises click.UsageError."""
+    """Return the arguments `PATH COLUMN VALUE...`. Raises click.UsageError."""
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:
-        if any(map(unmark, files.arguments)):
+        if any(files.arguments):
             raise click.UsageError("no column was given")
         raise click.UsageError("no file was given: give PATH or --files-from")
-    path, marked_column, *values = files.arguments
-    column = unmark(marked_column)
+    path, column, *values = files.arguments
     _ensure_column(column)
     if len(values) > 1:
         _ensure_no_condition(column, values)
-    return unmark(path), column, *values
+    return path, column, *values
 
 
 def _ensure_no_condition(column: str, words: Sequence[str]) -> None:
@@ -155,7 +165,7 @@ def _ensure_no_condition(column: str, words: Sequence[str]) -> None:
     has_list = words[0].upper() == "IN" and words[1].startswith("(")
     if words[0] != "=" and not has_list:
         return
-    sign, value, *rest = map(unmark, words)
+    sign, value, *rest = words
     if sign == "=" and not re.fullmatch(_NO_TEXT, value):
         value = f"'{value}'"
     condition = " ".join((column, sign, value, *rest))
@@ -184,12 +194,10 @@ class AnswerView(View[Report]):
     """Whether any file may hold one of the values."""
 
     lists_answers = True
+    sums = ("files",)
 
-    def __init__(self, plan: Plan, values_file: str | None = None) -> None:
+    def __init__(self, values_file: str | None = None) -> None:
         super().__init__()
-        self.plan = plan
-        # An empty counter would keep truth values as they are.
-        self.counts: Counter[str] = Counter(files=0)
         self._values_file = values_file
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
@@ -207,11 +215,11 @@ class AnswerView(View[Report]):
         if self.is_single and self._unfit:  # half an answer would look like a whole one
             self._say_unfit(self._unfit)
             raise click.exceptions.Exit(UsageError.exit_code)
-        self.counts.update(files=1, absent=is_absent, without_column=report.type is None)
+        self.total.update(files=1, absent=is_absent, without_column=report.type is None)
         error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
         if error_code:
             return error_code
-        return ABSENT if is_absent else MAYBE
+        return ALL_ABSENT if is_absent else SOME_MAY_BE
 
     def answer(self, codes: set[int]) -> int:
         """Return the highest error code; without errors, 0 if any file may hold a value, otherwise
@@ -221,14 +229,14 @@ class AnswerView(View[Report]):
             codes.add(UsageError.exit_code)
         if not codes and not self._has_no_files():
             raise UnreadableError("no file was queried", hint="check the predicate of --where")
-        errors = codes - {MAYBE, ABSENT}
+        errors = codes - {SOME_MAY_BE, ALL_ABSENT}
         if errors:
             return max(errors)
-        if MAYBE in codes:
-            return MAYBE
+        if SOME_MAY_BE in codes:
+            return SOME_MAY_BE
         for warning in self._warnings:
             complain(f"sbbf: warning: {warning}", kind="warning")
-        return ABSENT
+        return ALL_ABSENT
 
     def _has_no_files(self) -> bool:
         """Return whether there is nothing to query: an empty table."""
@@ -252,7 +260,7 @@ class AnswerView(View[Report]):
         if self._unfit:
             unfit = format_count(len(self._unfit), "value")
             text = f"; {unfit} without an answer: not of the column's type"
-        files = self.counts["without_column"]
+        files = self.total["without_column"]
         if files:
             verb = "lacks" if files == 1 else "lack"
             text += f" ({files:,} of the files {verb} the column)"

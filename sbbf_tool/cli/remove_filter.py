@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, strict_option
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, SAFETY
 from sbbf_tool.cli.page import Page
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.remove_filter import RemoveReport
 
 
-@click.command(cls=Command)
-@columns_option("Only this column's filters")
-@click.option(
-    "--compact",
-    is_flag=True,
-    help="Drop superseded footers and removed filters. They are unreferenced bytes after the data.",
+@over_changed_files(
+    (
+        columns_option("Only this column's filters"),
+        COLUMNS.flag(
+            "--compact",
+            "Drop superseded footers and removed filters. They are unreferenced bytes after the "
+            "data.",
+            place=COMMAND_LINE,
+        ),
+        SAFETY.flag(
+            "--ours", "Restore the bytes from before the first change by sbbf.", place=COMMAND_LINE
+        ),
+    ),
+    strict_option,
 )
-@click.option(
-    "--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf."
-)
-@over_changed_files(strict_option)
 def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: bool) -> int:
     """Remove Bloom filters from all columns, or from the given ones.
 

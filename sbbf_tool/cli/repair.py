@@ -10,11 +10,10 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.choice import chosen_verb
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_gaps, list_gaps, show_findings
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import WEAK_FILTERS
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, VIEW, WEAK_FILTERS
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
@@ -32,15 +31,21 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command)
-@columns_option("Only this column's filters")
-@click.option(
-    "--rebuild",
-    type=click.Choice(("none",)),
-    help="Drop broken filters instead of building them. The others stay.",
+@over_changed_files(
+    (
+        columns_option("Only this column's filters"),
+        COLUMNS.option(
+            "--rebuild",
+            "Drop broken filters instead of building them. The others stay.",
+            place=COMMAND_LINE,
+            type=click.Choice(("none",)),
+        ),
+        VIEW.flag("--quick", "Do not verify filters against the data first."),
+    ),
+    strict_option,
+    page_limit_option,
+    risks=(WEAK_FILTERS,),
 )
-@click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
-@over_changed_files(strict_option, page_limit_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, quick: bool) -> int:
     """Fix defective filters: build broken ones again, and correct lengths and offsets.
 

@@ -9,12 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.cli import INTERRUPTED, render
-from sbbf_tool.cli.files import NO_PARTITION
+from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Item, Output, Outputs, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
-from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    INTERRUPTED,
+    NothingToDoError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import (
@@ -34,6 +39,7 @@ from sbbf_tool.running.outcome import NOTHING_TO_DO, has_nothing_to_do
 if TYPE_CHECKING:
     from sbbf_tool.running.plan import Plan, Rows
 
+NO_PARTITION = "no file is in the partitions that --where selects"
 _MOST_IN_MEMORY = 1000
 _UNCOMMITTED = "vanished"
 _IN_SUMMARY = {
@@ -54,6 +60,7 @@ def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
     error if none of several files has one of the columns that the command names; other differences
     between the files are printed. A command that only reads stops when its output is closed.
     """
+    view.plan = plan
     changes = plan.verb.changes
     view.row = view.row or plan.parts[0].work.row
     view.is_single = plan.file is not None
@@ -62,7 +69,7 @@ def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
     code = 0
     rows = plan.rows(holds_back=True)
     with outputs.open(view) as opened:
-        printer = _Printer(plan, rows, view, opened)
+        printer = _Printer(rows, view, opened)
         try:
             with rows:
                 for row in rows:
@@ -98,16 +105,14 @@ class _Printer:
     """What is printed of the rows of a run: each report, messages once for all files that have
     them, and at the end the sums."""
 
-    def __init__(
-        self, plan: Plan, rows: Rows[Any], view: View[Any], outputs: Sequence[Output]
-    ) -> None:
-        self._plan = plan
+    def __init__(self, rows: Rows[Any], view: View[Any], outputs: Sequence[Output]) -> None:
+        self._plan = view.plan
         self._rows = rows
         self._outcome = rows.outcome
         self._view = view
         self._outputs = outputs
-        self._is_single = plan.file is not None
-        self._roots = () if self._is_single else tuple(map(redact, plan.roots))
+        self._is_single = view.is_single
+        self._roots = () if self._is_single else tuple(map(redact, self._plan.roots))
         self._codes = set[int]()
         self._messages = Counter[tuple[str, str]]()
         self.last_path: str | None = None

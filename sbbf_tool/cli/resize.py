@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import columns_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS
+from sbbf_tool.cli.options import COLUMNS, RATIO, SIZE, WEAK_FILTERS
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Mapping
 
     from sbbf_tool.advice.totals import FoldedSize
     from sbbf_tool.verbs.resize import ResizeReport
@@ -34,7 +31,7 @@ _COLUMNS = (
 )
 
 
-SIZES = (
+_SIZES = (
     Heading("column", NAME),
     Heading("size", WORD),
     Heading("bitsets", BYTES),
@@ -44,25 +41,26 @@ SIZES = (
 """What filters take as they are, and at every half of their size."""
 
 
-@click.command(cls=Command)
-@columns_option("Only this column's filters")
-@click.option(
-    "--fpp",
-    type=RATIO,
-    metavar="RATE",
-    help="The smallest size with at most this false-positive rate.",
+@over_changed_files(
+    (
+        columns_option("Only this column's filters"),
+        COLUMNS.option(
+            "--fpp",
+            "The smallest size with at most this false-positive rate.",
+            type=RATIO,
+            metavar="RATE",
+        ),
+        COLUMNS.option(
+            "--max-bytes",
+            "num_bytes",
+            "The largest size per row group, such as 64KiB.",
+            type=SIZE,
+        ),
+    ),
+    strict_option,
+    risks=(WEAK_FILTERS,),
 )
-@click.option(
-    "--max-bytes",
-    "num_bytes",
-    type=SIZE,
-    metavar="BYTES",
-    help="The largest size per row group, such as 64KiB.",
-)
-@over_changed_files(strict_option, risks=(WEAK_FILTERS,))
-def command(
-    files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None
-) -> int:
+def command(files: ChangedFiles, **options: Any) -> int:
     """Resize filters to meet a false-positive rate, or a largest size.
 
     \b
@@ -76,7 +74,7 @@ def command(
     """
     from sbbf_tool.verbs.resize import Resize
 
-    return files.change(Resize(columns, fpp, num_bytes), _ResizeView())
+    return files.change(Resize(**options), _ResizeView())
 
 
 class _ResizeView(View["ResizeReport"]):
@@ -143,16 +141,34 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
     return f"{format_count(filters, 'filter')}{place}: bitsets of {sizes}"
 
 
-def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of a column below `SIZES`."""
-    for size in sizes:
-        share = f"1/{1 << size.halvings}" if size.halvings else "as it is"
-        yield column, share, size.bytes, size.mean_fpp, size.worst_fpp
+def describe_share(num_bytes: int, of_bytes: int) -> str:
+    """Return a share of bytes as `half`, or as a percentage, for `... the bytes`."""
+    share = num_bytes / of_bytes
+    return "half" if 0.45 <= share <= 0.55 else f"{share:.0%} of"
+
+
+def describe_smaller(page: Page, fpp: float, num_bytes: int, of_bytes: int) -> str:
+    """Return what the next smaller size of filters gives, and the option for it."""
+    rate = f"{fpp * 100:g}"
+    return (
+        f"next smaller size: {rate} % at {describe_share(num_bytes, of_bytes)} the bytes "
+        f"({page.bytes(num_bytes)} instead of {page.bytes(of_bytes)}): --fpp {rate}%"
+    )
+
+
+def show_sizes(page: Page, columns: Mapping[str, Iterable[FoldedSize]]) -> None:
+    """Print, for each column, the bytes and rates of its filters at their size and at every half of
+    it."""
+    rows = []
+    for column, sizes in columns.items():
+        for size in sizes:
+            share = f"1/{1 << size.halvings}" if size.halvings else "as it is"
+            rows.append((column, share, size.bytes, size.mean_fpp, size.worst_fpp))
+    page.table(_SIZES, rows, most_rows=SCREEN_ROWS)
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:
-    """Print, for each column, the bytes and rates of its filters at their size and at every half of
-    it."""
+    """Print what the filters of a file would take at every size."""
     from sbbf_tool.advice.totals import Folds
 
     sizes_of_filters = render.group(
@@ -161,7 +177,4 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
     columns: dict[str, Folds] = {}
     for (column, _), sizes in sizes_of_filters.items():
         columns.setdefault(column, Folds(DEFAULT_FPP)).add(tuple(sizes))
-    rows: list[tuple[object, ...]] = []
-    for column, folds in columns.items():
-        rows.extend(rows_of_sizes(column, folds.sizes()))
-    page.table(SIZES, rows, most_rows=SCREEN_ROWS)
+    show_sizes(page, {column: folds.sizes() for column, folds in columns.items()})

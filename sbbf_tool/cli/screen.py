@@ -40,28 +40,35 @@ from sbbf_tool.numbers import format_size
 _THEME = Theme(
     {"certain": "green", "maybe": "cyan", "error": "bold red", "warning": "yellow", "faint": "dim"}
 )
-_CERTAIN = ("absent", "verified", "all values found", "skipped", "used", "add", "+")
-_MAYBE = ("maybe", "remains", "keep")
-_ERRORS = (
-    "error",
-    "false negatives",
-    "unreadable",
-    "not verified",
-    "HARM",
-    "loses rows",
-    "fails",
-    "!",
-)
-_WARNINGS = ("warning", "cannot say", "+!", "-!")
-_FAINT = ("info", "note", "none", "no filter", "no gain", "-", "fix", "undo", "next", "hidden")
-_STYLES = {
-    **dict.fromkeys(_CERTAIN, "certain"),
-    **dict.fromkeys(_MAYBE, "maybe"),
-    **dict.fromkeys(_ERRORS, "error"),
-    **dict.fromkeys(_WARNINGS, "warning"),
-    **dict.fromkeys(_FAINT, "faint"),
+_WORDS = {
+    "certain": ("absent", "verified", "all values found", "skipped", "used", "add", "+"),
+    "maybe": ("maybe", "remains", "keep"),
+    "error": (
+        "error",
+        "false negatives",
+        "unreadable",
+        "not verified",
+        "HARM",
+        "loses rows",
+        "fails",
+        "!",
+    ),
+    "warning": ("warning", "cannot say", "+!", "-!"),
+    "faint": (
+        "info",
+        "note",
+        "none",
+        "no filter",
+        "no gain",
+        "-",
+        "fix",
+        "undo",
+        "next",
+        "hidden",
+    ),
 }
-"""The style of a word that is a whole cell of a table, or the label of a line."""
+"""The words of each style that are a whole cell of a table, or the label of a line."""
+_STYLES = {word: style for style, words in _WORDS.items() for word in words}
 _LABEL = re.compile(r"(?:sbbf: )?((error|warning|info|note|fix|undo|next|hidden):) ")
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[\d;]*m| )+$")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -20,22 +20,34 @@ from sbbf_tool.cli.config_file import (
     Config,
     ensure_among,
     find_config,
-    levels_of,
-    names_beside,
     read_config,
 )
-from sbbf_tool.cli.options import SIZE, name_of, settable_options
+from sbbf_tool.cli.options import RATIO, SIZE, Option, name_of, settable_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import parse_ratio
 
 CONFIG_OPTION = "--config"
 LEAF = "sbbf.command"
 _META = "sbbf.config"
-_OTHER_VARIABLES = {"SBBF_KEYS", "SBBF_VERSION"}
-"""Variables of this package that are no settings of a command."""
+_KEYS = ("SBBF_KEYS", "SBBF_KEYS_FILE", "SBBF_KERNEL")
+"""Variables of all commands."""
+_OTHER_VARIABLES = {
+    *_KEYS,
+    # Of installers, of the build, and of the tests.
+    "SBBF_VERSION",
+    "SBBF_WITHOUT_EXTENSIONS",
+    "SBBF_CONFORMANCE",
+    "SBBF_LISTED_FILES",
+    "SBBF_MANY_FILES",
+    "SBBF_PAIMON_JAR",
+    "SBBF_STAGES",
+    "SBBF_TEST_ENVIRONMENTS",
+}
+"""Variables that are no settings of a command."""
 _NEAR = 0.9
-"""How similar a variable is to a setting if it is one that is misspelt; SBBF_VERSION and
-SBBF_VERIFY_ON are less similar."""
+"""How similar a variable is to another one if it is a misspelt one."""
+_NEAR_KEY = 0.85
+"""The same of the names of options."""
 
 
 def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
@@ -109,13 +121,13 @@ def describe_sources(ctx: click.Context | None, message: str) -> str:
     return f" (set: {', '.join(sources)})" if sources else ""
 
 
-def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> bool:
+def _is_about(message: str, option: Option, values: Mapping[str, Any]) -> bool:
     """Return whether a message has the name of the option, or its value."""
     name = name_of(option)
     if name in message:
         return True
     value = values.get(str(option.name))
-    has_words = name.lstrip("-").replace("-", " ") in message
+    has_words = option.key.replace("-", " ") in message
     for part in value if isinstance(value, tuple) else (value,):
         if not isinstance(part, str) and not has_words:
             continue
@@ -131,29 +143,24 @@ def _is_of_range(message: str, name: str) -> bool:
 
 
 def _ensure_known_variables(ctx: click.Context, start: str) -> None:
-    """Raise UsageError for a variable that begins with `start`, as those of this command do, or
-    nearly, and is not one of them.
-
-    SBBF_MAX_FPP, without the command, is nearly one. Others stay: of other commands, of this
-    package, such as SBBF_KERNEL, or of users.
-    """
-    variables = [str(option.envvar) for option in settable_options(ctx.command)]
-    endings = tuple(variable.removeprefix(start[:-1]) for variable in variables)
+    """Raise UsageError for a variable of this program that nothing reads: neither this command,
+    whose variables begin with `start`, nor another one."""
+    own = [str(option.envvar) for option in settable_options(ctx.command)]
     unknown = {name for name in os.environ if name.startswith("SBBF_")}
-    for name in unknown - _OTHER_VARIABLES - set(variables):
-        key = name.removeprefix(start).removeprefix("SBBF_").replace("_", "-").lower()
-        is_fixed = key in _fixed_options(ctx.command)
-        is_of_command = is_fixed or name.startswith(start)
-        if not is_of_command and not name.endswith(endings):
+    for name in sorted(unknown - _OTHER_VARIABLES - set(own)):
+        # Only the commands are imported with whose name the variable begins.
+        if name in _variables_below(ctx.find_root(), name):
             continue
-        near = _find_variable(name, start, variables)
-        if is_of_command or (near and not name.startswith(_starts_of_variables(ctx))):
-            hint = "see sbbf help settings"
-            if near:
-                hint = f"did you mean {near}?"
-            elif is_fixed:
-                hint = f"give --{key} on the command line"
-            raise UsageError(f"unknown variable {name!r}", hint=hint)
+        key = name.removeprefix(start).removeprefix("SBBF_").replace("_", "-").lower()
+        near = _find_variable(name, start, own)
+        hint = "see sbbf help settings"
+        if near is None and key in _fixed_options(ctx.command):
+            hint = f"give --{key} on the command line"
+        elif near is None:
+            near = _find_variable(name, start, [*_variables_below(ctx.find_root())])
+        if near is not None:
+            hint = f"did you mean {near}?"
+        raise UsageError(f"unknown variable {name!r}", hint=hint)
 
 
 def _find_variable(name: str, start: str, variables: Sequence[str]) -> str | None:
@@ -164,20 +171,44 @@ def _find_variable(name: str, start: str, variables: Sequence[str]) -> str | Non
     full = name.replace("SBBF_", start, 1)
     if full in variables:
         return full
-    return next(iter(get_close_matches(name, variables, 1, _NEAR)), None)
+    similar = get_close_matches(name, [*variables, *_KEYS], 1, _NEAR)
+    if similar:
+        return similar[0]
+    key = name.removeprefix(start).removeprefix("SBBF_")
+    by_key: dict[str, str] = {}
+    for variable in variables:
+        # Without the command, the words of which no key repeats.
+        words = variable.split("_")[1:]
+        for at in range(1, len(words)):
+            by_key.setdefault("_".join(words[at:]), variable)
+    near = get_close_matches(key, by_key, 1, _NEAR_KEY)
+    return by_key[near[0]] if near else None
 
 
-def _starts_of_variables(ctx: click.Context) -> tuple[str, ...]:
-    """Return the beginnings of the variables of all commands."""
-    commands = names_beside(levels_of(ctx)[0])
-    return tuple(f"SBBF_{command}_".replace("-", "_").upper() for command in commands)
+def _variables_below(
+    ctx: click.Context, name: str = "", group: click.Group | None = None, start: str = "SBBF_"
+) -> Iterator[str]:
+    """Yield the variables of all commands, or of those with whose name a variable begins."""
+    if group is None:
+        root = ctx.command
+        assert isinstance(root, click.Group)
+        group = root
+    for word in group.list_commands(ctx):
+        own_start = f"{start}{word}_".replace("-", "_").upper()
+        if name and not name.startswith(own_start):
+            continue
+        command = group.get_command(ctx, word)
+        if isinstance(command, click.Group):
+            yield from _variables_below(ctx, name, command, own_start)
+        elif command is not None:
+            for option in settable_options(command):
+                yield str(option.envvar)
 
 
 def _fixed_options(command: click.Command) -> set[str]:
     """Return the options that only the command line states, without their dashes."""
-    options = {option for option in command.params if isinstance(option, click.Option)}
-    fixed = options - set(settable_options(command))
-    return {name_of(option).lstrip("-") for option in fixed}
+    options = {option for option in command.params if isinstance(option, Option)}
+    return {option.key for option in options - set(settable_options(command))}
 
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
@@ -196,8 +227,8 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
-    options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command)}
-    options.pop(CONFIG_OPTION.lstrip("-"), None)
+    options = {option.key: option for option in settable_options(ctx.command)}
+    options.pop("config", None)
     for key in config.table.keys() & {"config", *_fixed_options(ctx.command)}:
         raise UsageError(
             f"--{key} has no key",
@@ -239,7 +270,7 @@ def _kind_of(option: click.Option) -> _ValueKind:
         return _ValueKind("true or false", (bool,))
     if option.type is SIZE:
         return _ValueKind("an integer or a string", (int, str))
-    if isinstance(option.type, click.types.FloatParamType):
+    if option.type is RATIO or option.type is click.FLOAT:
         return _ValueKind("a number", (int, float, str))
     if isinstance(option.type, click.types.IntParamType):
         return _ValueKind("an integer", (int,))

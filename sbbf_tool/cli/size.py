@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import RATIO, SIZE
+from sbbf_tool.cli.options import COLUMNS, RATIO, SIZE, VIEW
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count
@@ -25,19 +26,20 @@ _DIALECTS = (
 
 
 @click.command(cls=Command)
-@click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
-@click.option(
-    "--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]"
-)
-@click.option(
-    "--max-bytes",
-    "num_bytes",
-    type=SIZE,
-    metavar="BYTES",
-    help="Size of the bitset, such as 64KiB.",
+@COLUMNS.option("--ndv", "Number of distinct values.", type=int, metavar="COUNT")
+@COLUMNS.option("--fpp", "Target false-positive rate.  [default: 0.01]", type=RATIO, metavar="RATE")
+@COLUMNS.option("--max-bytes", "num_bytes", "Size of the bitset, such as 64KiB.", type=SIZE)
+@VIEW.flag(
+    "--dialect", "show_dialects", "Also print the drafts of the format, and the first formula."
 )
 @output_options()
-def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
+def command(
+    ndv: int | None,
+    fpp: float | None,
+    num_bytes: int | None,
+    show_dialects: bool,
+    outputs: Outputs,
+) -> None:
     """Compute the size of a filter, its number of distinct values or its false-positive rate from
     the other two.
 
@@ -47,16 +49,16 @@ def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: 
 
     With --ndv: the smallest size that has the rate of --fpp. With --max-bytes: how many values this
     size holds at that rate. With both: the rate. Also shown are the next smaller and the next
-    larger size, the bytes in each draft of the format, and what the closed formula of the first
-    draft gives, by which several writers still choose sizes.
+    larger size; with --dialect, the bytes in each draft of the format, and what the closed formula
+    of the first draft gives, by which several writers still choose sizes.
     """
     from sbbf_tool.verbs.size import size_filter
 
     report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
-    outputs.print("size", report, _show_size)
+    outputs.print("size", report, partial(_show_size, show_dialects=show_dialects))
 
 
-def _show_size(page: Page, report: SizeReport) -> None:
+def _show_size(page: Page, report: SizeReport, show_dialects: bool) -> None:
     target = _percent(report.fpp)
     chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
     result = f"a bitset of {page.bytes(report.bitset_bytes)}"
@@ -75,6 +77,12 @@ def _show_size(page: Page, report: SizeReport) -> None:
         Heading(f"values at {target}", COUNT, 1, "most_values"),
     )
     page.table(columns, report.sizes)
+    if show_dialects:
+        _show_dialects(page, report, target)
+
+
+def _show_dialects(page: Page, report: SizeReport, target: str) -> None:
+    """Print the size by the formula of the first draft, and the filter in each draft."""
     formula_fpp = _percent(report.formula_fpp)
     formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {formula_fpp}"
     page.say(

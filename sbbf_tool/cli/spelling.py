@@ -29,6 +29,7 @@ _HINTS = {
     "leave the state out": "without --state",
     "list the lake": "without --quick",
     "search its newest version": "without --all-versions",
+    "the stated number of distinct values": "--ndv",
     "only try it": "--dry-run",
     "force that they are written": "--allow weak-filters",
     "allow changes to files of tables": "--allow table-files",

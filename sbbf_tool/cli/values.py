@@ -4,113 +4,174 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.render import note
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.key_files import KeyFile
     from sbbf_tool.running.selection import ListedNames
 
 MAX_VALUES = 1_000_000
 """Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be
 endless."""
 
-VALUE_MARK = "\0"
-"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
-
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
-_OUTER_BLANK = rb"(?m)^[ \t]|[ \t]$"
-_CONTROL = rb"[\r\0]"
-_NO_TEXT = {
-    codecs.BOM_UTF16_LE: "UTF-16; save it as UTF-8",
-    codecs.BOM_UTF16_BE: "UTF-16; save it as UTF-8",
-    b"\x1f\x8b": "gzip; decompress it",
-    b"\x28\xb5\x2f\xfd": "zstd; decompress it",
-    b"PK\3\4": "a ZIP archive; unpack it",
-    b"BZh": "bzip2; decompress it",
-    b"\xfd7zXZ\0": "xz; decompress it",
-    b"\x04\x22\x4d\x18": "LZ4; decompress it",
-    b"\xff\x06\0\0sNaPpY": "Snappy; decompress it",
-    b"PAR1": "Parquet; write its values as text",
-    b"ORC": "ORC; write its values as text",
-    b"Obj\1": "Avro; write its values as text",
-}
-"""What a file is that begins with these bytes, and what to do."""
 
 
-def unmark(argument: str) -> str:
-    """Return an argument without its mark."""
-    return argument.removeprefix(VALUE_MARK)
+class _DashValue(str):
+    """A `-` that is a value, rather than standard input."""
+
+
+def as_value(text: str) -> str:
+    """Return a text as an argument that is a value, whatever the text is."""
+    return _DashValue(text) if text == "-" else text
+
+
+def is_standard_input(argument: str | None) -> bool:
+    """Return whether an argument stands for the values, or names, on standard input."""
+    return argument == "-" and not isinstance(argument, _DashValue)
 
 
 def collect_values(
-    arguments: tuple[str, ...], values_file: str | None, ask_null: bool
-) -> Sequence[str | None]:
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None = None
+) -> Sequence[object]:
     """Collect the values of a command line: its arguments, values from standard input or a file,
-    and None for null."""
-    values: Sequence[str | None]
-    if values_file is None and "-" not in arguments:
-        values = tuple(map(unmark, arguments))
+    and None for null.
+
+    A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
+    counted and left out. Raises click.UsageError if there are no values; a file may have none.
+    """
+    values: Sequence[object]
+    if values_file is None and not any(map(is_standard_input, arguments)):
+        values = tuple(map(str, arguments))
         if ask_null:
             values = (None, *values)
     else:
-        from sbbf_tool.file.texts import Texts
-
-        values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
+        values = _collect_many(arguments, values_file, ask_null, column)
     if values:
         return values
     if values_file is None and not arguments:
         raise click.UsageError("no value: give COLUMN VALUE")
     source = _source_of_values("-" if values_file is None else values_file)
-    raise click.UsageError(f"{source}: there are no values")
+    text = f"{source}: there are no values"
+    if values_file is None or _is_pipe(values_file):
+        # The program that should have written them may have failed.
+        raise click.UsageError(text)
+    note(text)
+    return values
+
+
+def _is_pipe(name: str) -> bool:
+    """Return whether values come from another program, which may have failed."""
+    if is_standard_input(name):
+        return True
+    with suppress(OSError):
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    return False
+
+
+def _collect_many(
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None
+) -> Sequence[object]:
+    from sbbf_tool.file.texts import Texts, values_of
+
+    if values_file is not None and not is_standard_input(values_file):
+        from sbbf_tool.cli.key_files import find_key_file
+
+        key_file = find_key_file(values_file)
+        if key_file is not None:
+            texts = Texts.of(_read_values(arguments, None, column), nulls=int(ask_null))
+            keys = _read_keys(key_file, column)
+            return values_of([*texts, *keys])
+    return Texts.of(_read_values(arguments, values_file, column), nulls=int(ask_null))
+
+
+def _read_keys(file: KeyFile, column: str | None) -> list[object]:
+    """Return the keys in a column of a file, without nulls, and report which column it is."""
+    from sbbf_tool.cli.key_files import read_column
+    from sbbf_tool.cli.text_checks import LineChecks
+
+    source = _source_of_values(file.path)
+    chosen = read_column(file, source, column)
+    checks = LineChecks(source, "value")
+    keys: list[object] = []
+    nulls = 0
+    for block in chosen.blocks:
+        first = len(keys) + 1
+        block_keys = [key for key in block if key is not None]
+        nulls += len(block) - len(block_keys)
+        if file.has_text:
+            checks.check_values(first, block_keys)
+            block_keys = [key.decode("utf-8", "surrogateescape") for key in block_keys]
+        keys += block_keys
+        if len(keys) > MAX_VALUES:
+            raise click.UsageError(_too_many(source))
+    if not keys and not nulls:
+        return keys
+    text = f"{source}: column {chosen.name}: {format_count(len(keys), 'value')}"
+    if nulls:
+        verb = "matches" if nulls == 1 else "match"
+        text += f"; {format_count(nulls, 'null')} {verb} nothing"
+    note(text)
+    return keys
+
+
+def _too_many(source: str) -> str:
+    return f"{source}: more than {MAX_VALUES:,} values: query them in several runs"
 
 
 def _source_of_values(name: str) -> str:
     return "standard input" if name == "-" else f"values file {name}"
 
 
-def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
+def _read_values(
+    arguments: tuple[str, ...], values_file: str | None, column: str | None
+) -> Iterator[list[bytes]]:
     for argument in arguments:
-        if argument == "-":
-            yield from blocks_of("-")
+        if is_standard_input(argument):
+            yield from blocks_of("-", column)
         else:
-            yield [os.fsencode(unmark(argument))]
+            yield [os.fsencode(argument)]
     if values_file is not None:
-        yield from blocks_of(values_file)
+        yield from blocks_of(values_file, column)
 
 
-def blocks_of(name: str) -> Iterator[list[bytes]]:
+def blocks_of(name: str, column: str | None = None) -> Iterator[list[bytes]]:
     """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read
     as they are needed.
 
     A line ends with `\\n` or `\\r\\n`. The first line that ends with `\\r\\n` and the first that is
     not UTF-8 are reported on standard error, and so is the first with a blank at an end, because a
-    stored value may differ from the value that was read.
+    stored value may differ from the value that was read. So are a first line that is the name of
+    the queried column, and values that are all in quotes.
     """
+    from sbbf_tool.cli.text_checks import LineChecks, ensure_text  # few queries have files
+
     source = _source_of_values(name)
-    checks = _LineChecks(source)
+    checks = LineChecks(source, "line", column)
     count = 0
     with _open(name, source) as stream:
         for first, pieces in _split(stream, b"\n", _MOST_LINE_BYTES, f"{source}: line"):
             if first == 1:
-                _ensure_text(source, pieces)
+                ensure_text(source, pieces)
                 pieces[0] = pieces[0].removeprefix(codecs.BOM_UTF8)
             lines = [line for line in checks.check(first, pieces) if line]
             count += len(lines)
             if count > MAX_VALUES:
-                raise click.UsageError(
-                    f"{source}: more than {MAX_VALUES:,} values: query them in several runs"
-                )
+                raise click.UsageError(_too_many(source))
             yield lines
+    checks.finish()
 
 
 @contextmanager
@@ -155,83 +216,6 @@ def _ensure_lengths(pieces: Sequence[bytes], first: int, most: int, place: str) 
     for number, piece in enumerate(pieces, first):
         if len(piece) > most:
             raise click.UsageError(f"{place} {number:,} has more than {most:,} bytes")
-
-
-def _ensure_text(source: str, lines: list[bytes]) -> None:
-    """Raise click.UsageError if the first bytes of a file are not those of text."""
-    head = b"\n".join(lines[:2])
-    kind = next((kind for magic, kind in _NO_TEXT.items() if head.startswith(magic)), None)
-    if kind is None and b"\0" in head:
-        few, many = sorted((head[0::2].count(0), head[1::2].count(0)))
-        is_utf_16 = many * 4 >= len(head) and few * 8 < len(head)
-        kind = "separated by NUL bytes, or binary; write one value per line"
-        if is_utf_16:
-            kind = "UTF-16; save it as UTF-8"
-    if kind is not None:
-        raise click.UsageError(f"{source}: the file is {kind}")
-
-
-class _LineChecks:
-    """Warnings about the lines of a file that may not be the values that are meant: for each
-    reason, of the first such line."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._reasons: set[str] = set()
-        """The reasons of the warnings so far."""
-
-    def check(self, first: int, lines: list[bytes]) -> list[bytes]:
-        """Return the lines, the first with this number, without carriage returns at their ends."""
-        text = b"\n".join(lines)
-        if b"\r\n" in text or text.endswith(b"\r"):
-            self._warn(
-                "ends with \\r\\n: the \\r counts as part of the line end, not of the value",
-                first,
-                (line.endswith(b"\r") for line in lines),
-            )
-            lines = [line.removesuffix(b"\r") for line in lines]
-            text = b"\n".join(lines)
-        # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
-        if b"\r" in text or b"\0" in text:
-            self._ensure_no_control(first, text)
-        if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
-            self._warn(
-                "begins or ends with a blank, which counts as part of the value",
-                first,
-                (line.strip(b" \t") != line for line in lines),
-            )
-        if not _is_utf_8(text):
-            self._warn(
-                "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8",
-                first,
-                (not _is_utf_8(line) for line in lines),
-            )
-        return lines
-
-    def _warn(self, reason: str, first: int, are_doubtful: Iterable[bool]) -> None:
-        if reason in self._reasons:
-            return
-        self._reasons.add(reason)
-        number = next(at for at, is_doubtful in enumerate(are_doubtful, first) if is_doubtful)
-        # `--quiet` does not hide this, since the answer may be wrong.
-        complain(f"sbbf: warning: {self._source}: line {number:,} {reason}", kind="warning")
-
-    def _ensure_no_control(self, first: int, text: bytes) -> None:
-        control = re.search(_CONTROL, text)
-        if control is not None:
-            number = first + text.count(b"\n", 0, control.start())
-            raise click.UsageError(
-                f"{self._source}: line {number:,} contains a CR or NUL byte: end each value with "
-                "a line feed alone"
-            )
-
-
-def _is_utf_8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def read_queries(texts: Iterable[str]) -> list[str]:

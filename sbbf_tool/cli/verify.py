@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import click
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import (
     Files,
     columns_option,
@@ -18,6 +17,7 @@ from sbbf_tool.cli.files import (
 )
 from sbbf_tool.cli.findings import list_gaps, show_findings
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import VIEW
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
@@ -49,10 +49,36 @@ _COLUMNS = (
 )
 
 
-@click.command(cls=Command)
-@columns_option("Only this column")
-@over_files("PATH...", strict_option, page_limit_option, state_option)
-def command(files: Files, columns: tuple[str, ...]) -> int:
+class _ColumnSum(NamedTuple):
+    """The filters of one column of a file."""
+
+    column: str
+    type: str
+    values: int
+    false_negatives: int
+    measured_fpp: float | None
+    """The mean over its filters."""
+    result: str
+
+
+_SUMS = (
+    Heading("column", NAME),
+    Heading("type", WORD, 3),
+    Heading("values", COUNT, 2),
+    Heading("false negatives", COUNT),
+    Heading("measured fpp", RATE),
+    Heading("result", SENTENCE),
+)
+
+
+@over_files(
+    columns_option("Only this column"),
+    VIEW.flag("--row-groups", "Print a line per filter, not per column."),
+    strict_option,
+    page_limit_option,
+    state_option,
+)
+def command(files: Files, columns: tuple[str, ...], row_groups: bool) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its
     column chunk.
 
@@ -67,12 +93,16 @@ def command(files: Files, columns: tuple[str, ...]) -> int:
     """
     from sbbf_tool.verbs.verify import Verify
 
-    return report_files(files.outputs, files.plan(Verify(columns)), _VerifyView())
+    return report_files(files.outputs, files.plan(Verify(columns)), _VerifyView(row_groups))
 
 
 class _VerifyView(View["VerifyReport"]):
     schema = "verify"
     sums = ("filters", "verified")
+
+    def __init__(self, has_row_groups: bool) -> None:
+        super().__init__()
+        self._has_row_groups = has_row_groups
 
     def add(self, report: VerifyReport, row: Row[object]) -> int:
         self.total.update(
@@ -91,7 +121,11 @@ class _VerifyView(View["VerifyReport"]):
         return UnreadableError.exit_code
 
     def show(self, page: Page, report: VerifyReport) -> None:
-        page.table(_COLUMNS, report.filters, matters=lambda row: not row.is_verified)
+        if self._has_row_groups:
+            page.table(_COLUMNS, report.filters, matters=lambda row: not row.is_verified)
+        else:
+            page.table(_SUMS, _sum_up(report.filters))
+            page.table(_COLUMNS, _list_failures(report.filters))
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
         filters = _count_verified(verified, len(report.filters))
@@ -102,6 +136,46 @@ class _VerifyView(View["VerifyReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         page.say(f"{files}; {_count_verified(self.total['verified'], self.total['filters'])}")
+
+
+def _list_failures(filters: Iterable[FilterVerification]) -> Iterator[FilterVerification]:
+    for row in filters:
+        if not row.is_verified:
+            yield row
+
+
+def _sum_up(filters: Iterable[FilterVerification]) -> Iterator[_ColumnSum]:
+    """Yield a row for each column, in the order of the columns."""
+    columns = render.group(((row.column, row.type), row) for row in filters)
+    for (column, type_name), rows in columns.items():
+        sums = Counter[str]()
+        rates: list[float] = []
+        dialects: dict[str, None] = {}
+        for row in rows:
+            sums["values"] += row.verified_values
+            sums["false negatives"] += row.false_negatives
+            sums["verified"] += row.is_verified
+            if row.measured_fpp is not None:
+                rates.append(row.measured_fpp)
+            if row.dialect is not None:
+                dialects[row.dialect] = None
+        result = _count_verified(sums["verified"], len(rows))
+        if dialects:
+            result += f", as {', '.join(dialects)}"
+        yield _ColumnSum(
+            column,
+            type_name,
+            sums["values"],
+            sums["false negatives"],
+            _mean(rates),
+            result,
+        )
+
+
+def _mean(rates: Sequence[float]) -> float | None:
+    if not rates:
+        return None
+    return sum(rates) / len(rates)
 
 
 def _count_verified(verified: int, filters: int) -> str:

@@ -321,6 +321,11 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
 def _build(
     file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory
 ) -> NewFilter:
+    """Build the filter of a column chunk in a size that meets the target, and verify it against
+    the values.
+
+    `memory` keeps its hashes for the verification, as long as it has room.
+    """
     ensure_uninterrupted()
     row_group, index = key
     column = file.footer.columns[index]

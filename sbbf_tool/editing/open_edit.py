@@ -256,10 +256,12 @@ class OpenEdit:
         )
         return True
 
-    def ensure_useful(self) -> None:
-        """Raise RefusedError if filters are left out and there is no other filter to write."""
+    def ensure_useful(self, sized_for: int | None = None) -> None:
+        """Raise RefusedError if filters are left out and there is no other filter to write; their
+        size is for `sized_for` distinct values, if the request states that."""
         if self.saturated_filters and not self.filters:
-            reason = explain_refusal(self.saturated_filters, self._count_most_distinct())
+            ndv = self._count_most_distinct()
+            reason = explain_refusal(self.saturated_filters, ndv, sized_for)
             raise RefusedError(reason, file=self.file.name)
 
     def _count_most_distinct(self) -> float | None:

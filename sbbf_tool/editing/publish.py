@@ -74,7 +74,7 @@ def publish(
         warnings = places.append(file.source, patch.pieces, verify)
         log.info("appended %s to %s", format_count(patch.size - patch.keep, "byte"), file.name)
         return warnings
-    warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify, begun)
+    warnings = places.replace_file(file.source, target, patch.keep, patch.pieces, verify, begun)
     log.info("published %s: %s", redact(target), format_count(patch.size, "byte"))
     return [*warnings, *file.warnings_about_keys(target)]
 

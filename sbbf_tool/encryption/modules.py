@@ -27,6 +27,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
+from sbbf_tool.hints import install_extra
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -134,7 +135,7 @@ def ensure_cryptography() -> None:
     except ImportError:
         raise RefusedError(
             "the file is encrypted, and the package cryptography is not installed",
-            hint="pip install 'sbbf-tool[encryption]'",
+            hint=install_extra("encryption"),
         ) from None
 
 

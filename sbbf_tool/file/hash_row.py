@@ -15,6 +15,7 @@ from operator import le
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.texts import Integers, Texts
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from sbbf_tool.bloom.interface import ValueHasher
-    from sbbf_tool.file.texts import Texts
 
 
 _RUN = 1024
@@ -248,6 +248,8 @@ def _are_ascending(keys: Sequence[Any]) -> bool:
 
 def _are_plain_text(column: Column, texts: Texts) -> bool:
     """Return whether the bytes of each text are those that the column stores."""
+    if isinstance(texts, Integers):
+        return False
     if not literals.may_be_text(column) or column.reading.char_length:
         return False
     if literals.are_text(column):

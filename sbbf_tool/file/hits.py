@@ -5,7 +5,7 @@ the values that may be there, and the row groups that may hold any of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
@@ -37,6 +37,18 @@ def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> File
     """Return what is known without reading the column."""
     hits = _find_hits(question, answers)
     return FileAnswers(hits, _find_undecided(question, answers))
+
+
+def list_hits(question: Question, row_groups: Mapping[int, Sequence[int]]) -> Sequence[Hit]:
+    """List the hits of few values, by position, each with the row groups whose filters may hold
+    it."""
+    rows = (
+        (question.text(at), tuple(row_groups[at]), MAYBE, None, None, at)
+        for at in sorted(row_groups)
+    )
+    if len(question) <= MANY_VALUES:
+        return tuple(starmap(Hit, rows))
+    return LongSequence.of(Hit, rows)
 
 
 def tuple_of_few(items: Sequence[Item]) -> Sequence[Item]:

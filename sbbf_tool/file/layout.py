@@ -19,10 +19,16 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
+from sbbf_tool.parquet.footer_structs import table_of_structs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.parquet.structs import read_prefix
+
+try:
+    from sbbf_tool.parquet import _scan
+except ImportError:
+    _scan = None  # type: ignore[assignment]
 
 OLD_FOOTER = "superseded footer"
 OLD_FILTER = "unreferenced filter"
@@ -130,13 +136,12 @@ class StatedRanges:
     position."""
 
     def __init__(self, footer: Footer) -> None:
-        self._pages = sorted(_owned(footer))
+        pages, filters = _walk_over_places(footer) or _list_places(footer)
+        self._footer = footer
+        self._pages = sorted(pages)
         ends = (end for _, end in self._pages)
         self._page_ends = list(accumulate(ends, max))
-        self._places = footer.filter_places()
-        self._filters = sorted(
-            (place.offset, _stated_end(place), key) for key, place in self._places.items()
-        )
+        self._filters = sorted(filters)
         ends = (end for _, end, _ in self._filters)
         self._filter_ends = list(accumulate(ends, max))
 
@@ -156,9 +161,10 @@ class StatedRanges:
         if self._filter_ends[num_before - 1] > start:
             return True
         _, _, key_before = self._filters[num_before - 1]
-        if self._places[key_before].length is not None:
-            return False
         row_group, number = key_before
+        place_before = self._footer.filter_place(row_group, number)
+        if place_before is None or place_before.length is not None:
+            return False
         column = file.footer.columns[number]
         try:
             before = file.stored_filter(row_group, column)
@@ -167,8 +173,35 @@ class StatedRanges:
         return before is not None and before.end > start
 
 
+_Places = tuple[Iterable[tuple[int, int]], Iterable[tuple[int, int, ChunkKey]]]
+"""Start and end of pages and page indexes; start, end and chunk of filters."""
+
+
 def _stated_end(place: FilterPlace) -> int:
     return place.offset + (place.length or 0)
+
+
+def _list_places(footer: Footer) -> _Places:
+    filters = (
+        (place.offset, _stated_end(place), key) for key, place in footer.filter_places().items()
+    )
+    return _owned(footer), filters
+
+
+def _walk_over_places(footer: Footer) -> _Places | None:
+    """List the same places much faster; None for a footer that is not plain, or without the
+    extension. Pages that follow each other are one range."""
+    if _scan is None or footer.index is None:
+        return None
+    places = _scan.places(footer.raw, table_of_structs(), footer.start)
+    if places is None:
+        return None
+    spans, filters = (memoryview(numbers).cast("q") for numbers in places)
+    num_columns = len(footer.columns)
+    return zip(spans[::2], spans[1::2], strict=True), (
+        (offset, offset + max(0, length), divmod(number, num_columns))
+        for offset, length, number in zip(filters[::3], filters[1::3], filters[2::3], strict=True)
+    )
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:

@@ -119,14 +119,16 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
             statement = statement_of(folder, name)
             if statement is not None:
                 return statement._replace(name=column)
-    for similar_column in file.footer.columns:
-        if similar_column.path[0].casefold() in names:
-            reason = (
-                f"the file does not have the column, but {similar_column.name}, which "
-                "readers may take for it"
-            )
-            return MissingColumn(column, reason, is_certain=False)
-    return MissingColumn(column, _ALL_NULL)
+    similar = [other for other in file.footer.columns if other.path[0].casefold() in names]
+    if not similar:
+        return MissingColumn(column, _ALL_NULL)
+    last_part = column.rpartition(".")[2].casefold()
+    # Of the columns of a group, the one with the same last part.
+    similar.sort(key=lambda other: other.path[-1].casefold() != last_part)
+    reason = (
+        f"the file does not have the column, but {similar[0].name}, which readers may take for it"
+    )
+    return MissingColumn(column, reason, is_certain=False)
 
 
 @lru_cache(maxsize=1024)

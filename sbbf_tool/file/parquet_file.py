@@ -147,9 +147,7 @@ class ParquetFile:
         except BaseException:
             source.close()
             raise
-        size = format_count(source.size, "byte")
-        row_groups = format_count(file.footer.num_row_groups, "row group")
-        log.info("opened %s: %s, %s", source.name, size, row_groups)
+        log_opened(source.name, source.size, file.footer.num_row_groups)
         return file
 
     def __enter__(self) -> ParquetFile:
@@ -438,6 +436,13 @@ class ParquetFile:
         """Return a context manager that adds this file and the place to errors of modules that know
         only bytes."""
         return ErrorPlace(self.name, place)
+
+
+def log_opened(name: str, size: int, num_row_groups: int) -> None:
+    """Log that a file was opened."""
+    num_bytes = format_count(size, "byte")
+    row_groups = format_count(num_row_groups, "row group")
+    log.info("opened %s: %s, %s", name, num_bytes, row_groups)
 
 
 def _read_tail(source: Source) -> Tail:

@@ -221,6 +221,11 @@ class Question:
                 return value, words
         return None
 
+    @property
+    def may_have_other_meaning(self) -> bool:
+        """Whether a file may give reason to a warning; see `warnings`."""
+        return self._other_meaning is not None
+
     def warnings(self, footer: Footer) -> tuple[str, ...]:
         """Return words about the first value that may be written in another notation than it was
         read in.
@@ -233,10 +238,10 @@ class Question:
         stated = None
         if footer.num_row_groups:
             stated = stated_bounds(footer, 0, self.column)
-        low = b"" if stated is None else stated[0]
         plain = text.encode("utf-8", "surrogateescape")
-        if literals.are_alike(low, plain):
-            return ()
+        for bound in stated or ():
+            if literals.are_alike(bound, plain):
+                return ()
         return (words,)
 
     @cached_property

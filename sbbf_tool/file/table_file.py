@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -124,6 +124,14 @@ class TableFiles(Frozen):
     def file(self, path: str) -> TableFile:
         """Return the file with this path."""
         return self.special.get(path) or replace(self.usual, path=path)
+
+    def usual_names(self, paths: Sequence[str]) -> list[str]:
+        """Return these paths, empty for files whose columns have other names than usual."""
+        names = []
+        for path in paths:
+            file = self.special.get(path, self.usual)
+            names.append(path if file.columns == self.usual.columns else "")
+        return names
 
     def only(self, paths: Collection[str]) -> TableFiles:
         """Return what is known of these files, to send it to another process."""

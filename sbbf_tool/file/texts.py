@@ -12,9 +12,11 @@ from sbbf_tool.arguments import as_values
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
 _DECODED_AT_ONCE = 4096
+_LARGEST = 1 << 64
+"""Largest integer in a block; larger ones are in no column of integers."""
 
 
-class Texts(Sequence["str | None"]):
+class Texts(Sequence["str | int | None"]):
     """Values as text in one block: compact in memory and when sent to another process. Each value
     is decoded when it is taken.
 
@@ -46,17 +48,22 @@ class Texts(Sequence["str | None"]):
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, position: int) -> str | None: ...
+    def __getitem__(self, position: int) -> str | int | None: ...
 
     @overload
-    def __getitem__(self, position: slice) -> tuple[str | None, ...]: ...
+    def __getitem__(self, position: slice) -> tuple[str | int | None, ...]: ...
 
-    def __getitem__(self, position: int | slice) -> str | tuple[str | None, ...] | None:
+    def __getitem__(self, position: int | slice) -> str | int | tuple[str | int | None, ...] | None:
         if isinstance(position, slice):
             positions = range(len(self))[position]
             return tuple(self[at] for at in positions)
         at = range(len(self))[position]
-        return None if at < self.nulls else self.text(at)
+        if at < self.nulls:
+            return None
+        return self._value_of(self.text(at))
+
+    def _value_of(self, text: str) -> str | int:
+        return text
 
     def text(self, position: int) -> str:
         """Return the value at a position from 0 to n - 1, which is not that of a null."""
@@ -65,12 +72,12 @@ class Texts(Sequence["str | None"]):
         plain = self.data[start:end]
         return plain.decode("utf-8", "surrogateescape")
 
-    def __iter__(self) -> Iterator[str | None]:
+    def __iter__(self) -> Iterator[str | int | None]:
         yield from [None] * self.nulls
         for start in range(self.nulls, len(self), _DECODED_AT_ONCE):
             stop = min(start + _DECODED_AT_ONCE, len(self))
             for value in self.encoded(start, stop):
-                yield value.decode("utf-8", "surrogateescape")
+                yield self._value_of(value.decode("utf-8", "surrogateescape"))
 
     def encoded(self, start: int, stop: int) -> list[bytes]:
         """Return the bytes of the values from `start` up to `stop`."""
@@ -79,7 +86,7 @@ class Texts(Sequence["str | None"]):
         return [data[first:end] for first, end in pairwise(offsets)]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Texts):
+        if not isinstance(other, Texts) or type(other) is not type(self):
             return NotImplemented
         if self.nulls != other.nulls or self.data != other.data:
             return False
@@ -88,10 +95,20 @@ class Texts(Sequence["str | None"]):
     __hash__ = None  # type: ignore[assignment]  # as of a list
 
     def __reduce__(self) -> tuple[type[Texts], tuple[bytes, array[int], int]]:
-        return Texts, (self.data, self.offsets, self.nulls)
+        return type(self), (self.data, self.offsets, self.nulls)
 
     def __repr__(self) -> str:
-        return f"<Texts: {len(self):,} values>"
+        return f"<{type(self).__name__}: {len(self):,} values>"
+
+
+class Integers(Texts):
+    """Integers in one block of text; each is an int when it is taken, which no column of text
+    holds."""
+
+    __slots__ = ()
+
+    def _value_of(self, text: str) -> int:
+        return int(text)
 
 
 def text_of(value: object) -> str:
@@ -101,15 +118,24 @@ def text_of(value: object) -> str:
 
 def values_of(values: object) -> Sequence[object]:
     """Return the values of an argument that takes one value or an iterable, as a tuple; many that
-    are text as `Texts`."""
+    are text, or integers, as one block."""
     if isinstance(values, Texts):
         return values
     items = tuple(as_values(values))
-    if len(items) <= _MANY_TEXTS or not all(type(item) is str for item in items):
+    if len(items) <= _MANY_TEXTS:
+        return items
+    nulls = 0
+    while nulls < len(items) and items[nulls] is None:
+        nulls += 1
+    kinds = set(map(type, items[nulls:]))
+    if kinds == {int} and max(map(abs, items[nulls:])) <= _LARGEST:
+        encoded = [b"%d" % item for item in items[nulls:]]
+        return Integers.of([encoded], nulls)
+    if kinds != {str}:
         return items
     try:
-        encoded = [item.encode("utf-8", "surrogateescape") for item in items]
+        encoded = [item.encode("utf-8", "surrogateescape") for item in items[nulls:]]
     except UnicodeEncodeError:
         # A surrogate that stands for no byte. The notations refuse it.
         return items
-    return Texts.of([encoded])
+    return Texts.of([encoded], nulls)

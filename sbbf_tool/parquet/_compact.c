@@ -13,81 +13,9 @@
  * Each byte is visited once, whatever lengths are stated: an element takes at least one byte, and a count above the bytes that remain is
  * refused. No buffer is trusted: `numbers` checks bytes that `walk` has seen before as if it had not.
  */
-#include "_protocol.h"
+#include "_definition.h"
 
-enum { SLOTS = 32, SLOT_BYTES = 4, PRESENCE = 0x80 };
-
-/* Beyond the second depth every reader refuses a footer. */
-enum { MAX_DEPTH = 32, OUTLINE_DEPTH = 72 };
-
-/* Field ids in parquet.thrift, of FileMetaData, RowGroup and ColumnChunk. */
-enum { ROW_GROUPS = 4, KEY_VALUES = 5, COLUMN_ORDERS = 7, ENCRYPTION_ALGORITHM = 8, COLUMNS = 1, META_DATA = 3, CRYPTO_METADATA = 8, ENCRYPTED_METADATA = 9 };
-
-/* How deep the fields of these structs are. Lists count as well as structs, whether a field is known or skipped: so all ways through the
- * same bytes come to the same depth, and what `walk` takes, `numbers` takes. */
-enum { IN_FILE = 1, IN_ROW_GROUP = 3, IN_CHUNK = 5, IN_META_DATA = 6 };
-
-/* --- Values of the definition --- */
-
-/* Return the slot of the field if the struct has such a field of this kind; else NULL: then Thrift skips the field. */
-static const uint8_t *find_slot(const struct footer *f, unsigned number, const struct field *field)
-{
-    if (field->id <= 0 || field->id >= SLOTS)
-        return NULL;
-    const uint8_t *slot = f->table + ((Py_ssize_t)number * SLOTS + field->id) * SLOT_BYTES;
-    return slot[0] != STOP && slot[0] == (field->kind == FALSE_ ? TRUE_ : field->kind) ? slot : NULL;
-}
-
-static unsigned nested_in(const uint8_t *slot)
-{
-    return (unsigned)slot[2] | (unsigned)slot[3] << 8;
-}
-
-static Py_ssize_t read_struct(const struct footer *f, Py_ssize_t pos, unsigned number, int depth);
-
-/* Return the position after the value of a field that `slot` defines. */
-static Py_ssize_t read_value(const struct footer *f, Py_ssize_t pos, const uint8_t *slot, int depth)
-{
-    uint64_t count;
-    int element;
-    if (slot[0] == STRUCT)
-        return depth >= f->max_depth ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
-    if (slot[0] != LIST)
-        return skip_value(f, pos, slot[0], depth);
-    pos = read_list(f, pos, &element, &count);
-    if (pos == REFUSED || depth >= f->max_depth || (count && element != slot[1]))
-        return REFUSED;
-    depth++;
-    if (f->elements && element == STRUCT)
-        *f->elements += count;
-    for (; count; count--) {
-        if (element != STRUCT)
-            pos = skip_element(f, pos, element, depth);
-        else
-            pos = depth >= f->max_depth ? REFUSED : read_struct(f, pos, nested_in(slot), depth + 1);
-        if (pos == REFUSED)
-            return REFUSED;
-    }
-    return pos;
-}
-
-static Py_ssize_t read_known_or_skip(const struct footer *f, Py_ssize_t pos, const uint8_t *slot, const struct field *field, int depth)
-{
-    return slot ? read_value(f, pos, slot, depth) : skip_value(f, pos, field->kind, depth);
-}
-
-static Py_ssize_t read_struct(const struct footer *f, Py_ssize_t pos, unsigned number, int depth)
-{
-    struct field field = {0, STOP};
-    for (;;) {
-        pos = read_field(f, pos, &field);
-        if (pos == REFUSED || field.kind == STOP)
-            return pos;
-        pos = read_known_or_skip(f, pos, find_slot(f, number, &field), &field, depth);
-        if (pos == REFUSED)
-            return REFUSED;
-    }
-}
+enum { PRESENCE = 0x80, OUTLINE_DEPTH = 72 };
 
 /* --- Positions --- */
 
@@ -122,6 +50,7 @@ struct positions {
     struct vector row_groups; /* of each: its start, its list of chunks from and to, its end, the number of its first chunk, its chunks */
     struct vector chunks;     /* the start of each chunk; a chunk ends where the next one of its row group begins, or where the list ends */
     Py_ssize_t list_start, list_end;
+    uint64_t most_schema, most_pairs, most_orders; /* The elements of the longest list of each, should a footer have several. */
 };
 
 static Py_ssize_t walk_chunk(const struct footer *f, Py_ssize_t pos, unsigned number)
@@ -168,6 +97,7 @@ static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigne
         pos = read_list(f, pos, &element, &count);
         if (pos == REFUSED || (count && element != STRUCT))
             return REFUSED;
+        *f->elements += count;
         for (uint64_t at = 0; at < count; at++) {
             if (!append(&found->chunks, pos))
                 return REFUSED;
@@ -186,6 +116,22 @@ static Py_ssize_t walk_row_group(const struct footer *f, Py_ssize_t pos, unsigne
     return pos;
 }
 
+/* Note how long the lists are by which a large footer is cut or refused. */
+static void note_size(const struct footer *f, Py_ssize_t start, const struct field *field, uint64_t elements_before, struct positions *found)
+{
+    uint64_t count = count_structs(f, start, field), *most = NULL;
+    if (field->id == SCHEMA)
+        most = &found->most_schema;
+    else if (field->id == KEY_VALUES)
+        most = &found->most_pairs;
+    else if (field->id == COLUMN_ORDERS)
+        most = &found->most_orders;
+    if (most && count > *most)
+        *most = count;
+    if (field->id == KEY_VALUES || field->id == COLUMN_ORDERS)
+        *f->elements = elements_before;
+}
+
 static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
 {
     struct field field = {0, STOP};
@@ -198,9 +144,12 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
             return found->list_start == REFUSED ? REFUSED : pos;
         const uint8_t *slot = find_slot(f, 0, &field);
         if (!slot || field.id != ROW_GROUPS) {
+            Py_ssize_t start = pos;
+            uint64_t before = *f->elements;
             pos = slot && field.id == ENCRYPTION_ALGORITHM ? REFUSED : read_known_or_skip(f, pos, slot, &field, IN_FILE);
             if (pos == REFUSED)
                 return REFUSED;
+            note_size(f, start, &field, before, found);
             continue;
         }
         if (found->list_start != REFUSED)
@@ -209,6 +158,7 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
         pos = read_list(f, pos, &element, &count);
         if (pos == REFUSED || (count && element != STRUCT))
             return REFUSED;
+        *f->elements += count;
         for (; count; count--) {
             pos = walk_row_group(f, pos, nested_in(slot), found);
             if (pos == REFUSED)
@@ -218,33 +168,23 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
     }
 }
 
-/* Return whether the table is one: the walker relies on these bounds, and on struct 0, the lists and the elements being structs. */
-static int is_table(const struct footer *f, Py_ssize_t table_bytes)
-{
-    if (f->num_structs < 1 || f->num_structs * SLOTS * SLOT_BYTES != table_bytes)
-        return 0;
-    for (Py_ssize_t at = 0; at < f->num_structs * SLOTS; at++) {
-        const uint8_t *slot = f->table + at * SLOT_BYTES;
-        if (slot[0] >= NUM_KINDS || slot[1] >= NUM_KINDS || nested_in(slot) >= f->num_structs)
-            return 0;
-    }
-    return 1;
-}
-
 static PyObject *py_walk(PyObject *self, PyObject *args)
 {
     Py_buffer data, table;
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*:walk", &data, &table))
         return NULL;
-    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), MAX_DEPTH, NULL};
-    struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED};
+    uint64_t elements = 0;
+    struct footer f = {data.buf, data.len, table.buf, table.len / (SLOTS * SLOT_BYTES), MAX_DEPTH, &elements};
+    struct positions found = {{NULL, 0, 0}, {NULL, 0, 0}, REFUSED, REFUSED, 0, 0, 0};
     if (!is_table(&f, table.len)) {
         PyErr_SetString(PyExc_ValueError, "not a table of structs");
     } else if (walk_file(&f, &found) != REFUSED) {
         PyObject *row_groups = as_bytes(&found.row_groups), *chunks = as_bytes(&found.chunks);
         if (row_groups && chunks)
-            result = Py_BuildValue("nnOO", found.list_start, found.list_end, row_groups, chunks);
+            result = Py_BuildValue("nnOO(KKKK)", found.list_start, found.list_end, row_groups, chunks, (unsigned long long)elements,
+                                   (unsigned long long)found.most_schema, (unsigned long long)found.most_pairs,
+                                   (unsigned long long)found.most_orders);
         Py_XDECREF(row_groups);
         Py_XDECREF(chunks);
     } else if (!PyErr_Occurred()) {
@@ -448,7 +388,8 @@ static PyObject *py_pairs(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"walk", py_walk, METH_VARARGS,
-     "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks; or None."},
+     "walk(data, table): the value of the list of row groups from and to, six positions per row group, the starts of the chunks, and how\n"
+     "many structs the lists have without key-values and column orders, elements the schema, key-values, and column orders; or None."},
     {"numbers", py_numbers, METH_VARARGS,
      "numbers(data, starts, fields): what each chunk states in each field: a number, or the length of text; 0 if nothing. A field has two\n"
      "bytes: its id in ColumnChunk, or SLOTS more than its id in ColumnMetaData; and its kind, with PRESENCE to get 1 if it is stated."},

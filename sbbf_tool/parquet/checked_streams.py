@@ -88,6 +88,7 @@ def open_checked(
     walks = [HeaderWalk(meta, size, ensure_size) for meta in metas]
 
     def read(start: int, length: int) -> bytes:
+        """Read bytes of the stream; the headers of pages in them are checked first."""
         data: bytes = stream.read_at(length, start)
         end = start + len(data)
 

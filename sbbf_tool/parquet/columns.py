@@ -4,20 +4,20 @@ A Parquet schema is a tree written depth first; only its leaves have column chun
 filters. A leaf is named as Spark names columns: its parts are joined by dots, and a part that
 contains a dot or a backtick is in backticks. Names in queries may leave out the scaffolding of
 lists and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds
-`m.key_value.key`.
+`m.key_value.key`. `tags.list.element` finds `tags.list.item` too, as other writers name it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.frozen import Frozen, replace
-from sbbf_tool.hints import suggest
+from sbbf_tool.hints import suggest, suggest_other_form
 from sbbf_tool.numbers import some_of
 from sbbf_tool.parquet.idl.ttypes import (
     ConvertedType,
@@ -159,16 +159,12 @@ def unquote(name: str) -> tuple[str, ...]:
 
 def find_column(columns: Sequence[Column], name: str) -> Column:
     """Find the leaf column that `name` means. It is compared first with full paths, then with
-    top-level names that contain dots, then with paths without the scaffolding of lists and maps;
-    `a#2` is the second of several columns `a`. Raises UsageError, with similar names, if none or
-    several match.
+    top-level names that contain dots, then with paths without the scaffolding of lists and maps,
+    then with full paths as other writers spell this scaffolding; `a#2` is the second of several
+    columns `a`. Raises UsageError, with similar names, if none or several match.
     """
     path = _path_meant(columns, name)
-    for candidates in (
-        [column for column in columns if column.path == path],
-        [column for column in columns if column.path == (name,)],
-        [column for column in columns if column.short_path == path],
-    ):
+    for candidates in _candidates(columns, name, path):
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
@@ -185,6 +181,23 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     full_names = [column.name for column in columns]
     short_names = [quote(column.short_path) for column in columns if not column.number]
     raise no_column(name, list(dict.fromkeys(full_names + short_names)), "file")
+
+
+def _candidates(
+    columns: Sequence[Column], name: str, path: tuple[str, ...]
+) -> Iterator[list[Column]]:
+    yield [column for column in columns if column.path == path]
+    yield [column for column in columns if column.path == (name,)]
+    yield [column for column in columns if column.short_path == path]
+    if len(path) > 1:
+        from sbbf_tool.parquet.scaffolding import is_spelling  # few names have scaffolding
+
+        yield [
+            column
+            for column in columns
+            if len(column.short_path) < len(column.path)
+            and is_spelling(path, column.short_path, column.max_repetition)
+        ]
 
 
 def _path_meant(columns: Sequence[Column], name: str) -> tuple[str, ...]:
@@ -213,7 +226,8 @@ def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     hint = f"the {owner} has no columns"
     if names:
         hint = f"the columns of the {owner} are {some_of(names)}"
-    return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
+    hint = suggest_other_form(name, names) or suggest(name, names, hint)
+    return NoColumnError(f"there is no column {name!r}", hint=hint)
 
 
 class Leaf(NamedTuple):

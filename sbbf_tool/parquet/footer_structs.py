@@ -21,7 +21,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     KeyValue,
     RowGroup,
 )
-from sbbf_tool.parquet.large_footers import plan_cuts, read_pairs
+from sbbf_tool.parquet.large_footers import Cuts, ListSizes, plan_cuts, read_pairs
 from sbbf_tool.parquet.structs import KINDS, parse_struct
 
 try:
@@ -51,9 +51,16 @@ class ChunkIndex:
     encrypted."""
 
     def __init__(
-        self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes
+        self,
+        raw: bytes,
+        list_start: int,
+        list_end: int,
+        row_groups: bytes,
+        chunks: bytes,
+        sizes: tuple[int, int, int, int],
     ) -> None:
         self.raw = raw
+        self.sizes = ListSizes(*sizes)
         self._list_start = list_start
         self._list_end = list_end
         self._row_groups = memoryview(row_groups).cast("q")
@@ -133,7 +140,7 @@ def index_chunks(raw: bytes) -> ChunkIndex | None:
     if the extension was not built."""
     if not has_walker:
         return None
-    positions = _compact.walk(raw, _table())
+    positions = _compact.walk(raw, table_of_structs())
     return None if positions is None else ChunkIndex(raw, *positions)
 
 
@@ -145,7 +152,7 @@ def describe() -> str:
 
 
 @cache
-def _table() -> bytes:
+def table_of_structs() -> bytes:
     """Build the table of the structs in a `FileMetaData` that `_compact.c` takes, from the specs of
     the generated classes."""
     numbers: dict[type[Any], int] = {FileMetaData: 0}
@@ -209,9 +216,12 @@ class FooterStructs:
         """Parse the struct; with `whole`, all chunks at once. Raises UnreadableError, also if there
         is no list of row groups."""
         self.raw = raw
-        self._cuts = plan_cuts(raw, _table())
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
+        if self.index is not None and self.index.sizes.are_usual(len(raw)):
+            self._cuts = Cuts()
+        else:
+            self._cuts = plan_cuts(raw, table_of_structs())
         self._parsed: list[RowGroup] | None = None
         if self.index is not None:
             self.metadata = self._parse(self.index.without_row_groups)

@@ -87,6 +87,25 @@ class Cuts(NamedTuple):
     """The pairs, if some are left out."""
 
 
+class ListSizes(NamedTuple):
+    """How long the lists of a footer are; the longest, should it have several of a kind."""
+
+    structs: int
+    """In all lists but key-values and column orders."""
+    schema: int
+    pairs: int
+    orders: int
+
+    def are_usual(self, num_bytes: int) -> bool:
+        """Return whether `plan_cuts` leaves a footer of so many bytes as it is."""
+        return (
+            self.structs <= _FREE_STRUCTS + num_bytes // _BYTES_PER_STRUCT
+            and self.schema <= _FREE_STRUCTS + num_bytes // _BYTES_PER_SCHEMA_ELEMENT
+            and self.pairs <= MANY_PAIRS
+            and self.orders <= self.schema
+        )
+
+
 def plan_cuts(raw: bytes, table: bytes) -> Cuts:
     """Plan what to leave out of a footer; `table` describes its structs to the extension. Raises
     UnreadableError for more structs than a footer of its length can have."""

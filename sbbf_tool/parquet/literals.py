@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_value
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import normal_form
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import narrow_bits
@@ -230,6 +231,7 @@ _HEXADECIMAL = (
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark
 does."""
 _ESCAPED = rb"\\x([0-9a-fA-F]{2})"
+_OTHER_FORM = {"NFC": "NFD", "NFD": "NFC"}
 _ALPHANUMERIC = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _TO_LETTERS = bytes.maketrans(_ALPHANUMERIC, b"a" * len(_ALPHANUMERIC))
 _UUID = r"(?i)([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})"
@@ -241,6 +243,9 @@ def other_meaning(column: Column, text: str) -> str | None:
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
     shown = f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
+    form = normal_form(text)
+    if form is not None:
+        return f"{shown}, in Unicode normal form {form}: they may be stored in {_OTHER_FORM[form]}"
     if notation_of(column) is TEXT:
         uuid = re.fullmatch(_UUID, text)
         if uuid is None:
@@ -276,7 +281,11 @@ def _byte_of(escape: re.Match[bytes]) -> bytes:
 
 
 def are_alike(first: bytes, second: bytes) -> bool:
-    """Return whether texts have the same length and the same punctuation."""
+    """Return whether texts have the same length and the same punctuation, or are both in the same
+    Unicode normal form."""
+    form = normal_form(first.decode("utf-8", "replace"))
+    if form is not None and form == normal_form(second.decode("utf-8", "replace")):
+        return True
     return first.translate(_TO_LETTERS) == second.translate(_TO_LETTERS)
 
 

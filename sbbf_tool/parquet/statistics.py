@@ -290,13 +290,38 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
         return statistics.min_value, statistics.max_value
     if statistics.min is None or statistics.max is None:
         return None
-    is_number = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE")
-    is_signed = is_number and (column.logical is None or column.logical.signed)
-    if not is_signed and statistics.min != statistics.max:
+    if not _has_order_of_older(column) and statistics.min != statistics.max:
         return None
     if not _is_reliable_for(footer, column):
         return None
     return statistics.min, statistics.max
+
+
+class TrustedBounds(NamedTuple):
+    """Which bounds of a column's chunks `stated_bounds` returns, if a chunk states them."""
+
+    newer: bool
+    """Those in `min_value` and `max_value`, if both are there."""
+    older: bool
+    """Otherwise those in `min` and `max`."""
+    only_equal: bool
+    """Of the older ones, only those that are equal."""
+
+
+def trusted_bounds(footer: Footer, column: Column) -> TrustedBounds:
+    """Return which bounds of a column count in a file, whatever a chunk states."""
+    return TrustedBounds(
+        newer=_has_order(footer, column),
+        older=_is_reliable_for(footer, column),
+        only_equal=not _has_order_of_older(column),
+    )
+
+
+def _has_order_of_older(column: Column) -> bool:
+    """Return whether older bounds, which writers compared as signed numbers or bytes, have the
+    order of the column."""
+    is_number = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE")
+    return is_number and (column.logical is None or column.logical.signed)
 
 
 def _is_reliable_for(footer: Footer, column: Column) -> bool:
@@ -324,6 +349,15 @@ def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | No
         if is_date and number > _LAST_USUAL_DAY:
             return f"its min or max is a date after the year 4999, so it may be that {SHIFTED}"
     return None
+
+
+def undoubted_numbers(footer: Footer, column: Column) -> range | None:
+    """Return the numbers that, as min and max, give `doubt_of_numbers` no reason to doubt; None if
+    any number does not."""
+    usual = usual_numbers(column)
+    if usual is None and _may_be_shifted(footer, column):
+        return range(-(1 << 63), _LAST_USUAL_DAY + 1)
+    return usual
 
 
 _LAST_USUAL_DAY = 1_106_685

@@ -61,9 +61,11 @@ class SaturatedFilter(Frozen):
     """False-positive rate estimated from the bits that are set."""
 
 
-def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None) -> str:
+def explain_refusal(
+    filters: Iterable[SaturatedFilter], ndv: float | None = None, sized_for: int | None = None
+) -> str:
     """Explain why these filters were left out, and how to write them; `ndv` is the number of
-    distinct values that one of them holds."""
+    distinct values that one of them holds, and `sized_for` the number that the request states."""
     by_column: dict[str, list[SaturatedFilter]] = {}
     for saturated in filters:
         by_column.setdefault(saturated.column, []).append(saturated)
@@ -78,6 +80,11 @@ def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None
     values = ""
     if ndv is not None:
         values = f" (a row group has {format_count(round(ndv), 'distinct value')})"
+    if sized_for is not None:
+        cause = f"{sized_for:,} is the stated number of distinct values"
+        if ndv is not None:
+            cause += f", and a row group has {round(ndv):,}"
+        return f"{'; '.join(parts)}; {cause}; state more, or force that they are written"
     return f"{'; '.join(parts)}; allow larger filters{values}, or force that they are written"
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import chain
 from pkgutil import get_data
 from typing import Any, ClassVar, NamedTuple
 
-from sbbf_tool.arguments import as_names
+from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, RuleReport
@@ -241,17 +241,24 @@ class PathPolicies:
         return make_policy(settings)
 
 
+_FIELDS = (*fields(Limits), *fields(Policy))
+POLICY_NAMES = {"require", *(each.name for each in _FIELDS)} - {"limits"}
+"""The names of the settings of a policy."""
+
+
 def make_policy(settings: Settings) -> Policy:
     """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises
     UsageError."""
     settings = dict(settings)
-    require = settings.pop("require", ())
+    require = as_names(settings.pop("require", ()))
     if require:
         required = FilterSpec(require, judge="existence")
-        settings["filters"] = (required, *settings.get("filters", ()))
+        settings["filters"] = (required, *as_iterable(settings.get("filters", ())))
     limits: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for name, value in settings.items():
-        fields = limits if name in Limits.__dataclass_fields__ else others
-        fields[name] = value
+        if name in Limits.__dataclass_fields__:
+            limits[name] = value
+        else:
+            others[name] = value
     return Policy(limits=Limits(**limits), **others)

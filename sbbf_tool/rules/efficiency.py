@@ -3,12 +3,11 @@ they can skip."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 
-from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom import sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import Bounds, bounds
@@ -18,7 +17,7 @@ from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts, are_many
 from sbbf_tool.rules.rule import REBUILD_ONLY, Limits, Rule, at_each_filter
-from sbbf_tool.rules.satisfaction import SATISFIED
+from sbbf_tool.rules.satisfaction import FPP_TOLERANCE, LARGE_SHARE, SATISFIED, outweighs
 
 GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
@@ -26,7 +25,6 @@ _info = partial(Rule, group=GROUP, severity=INFO)
 
 _MUCH_SMALLER = 4
 _HEADER_BYTES = 19
-LARGE_SHARE = 0.25
 
 
 def _identical_blocks(chunk: ChunkFacts) -> str | None:
@@ -83,16 +81,76 @@ def _share(chunk: ChunkFacts) -> float:
     return chunk.stored.length / chunk.chunk_bytes
 
 
-def _larger_than_chunk(chunk: ChunkFacts) -> str | None:
-    if _share(chunk) <= 1:
-        return None
-    return _cost(chunk)
+def _larger_than_chunk(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """Yield the filters that are larger than their data, if those of the whole column are: this is
+    the cost for which advice recommends none."""
+    if not _outweighs_data(column, [_length(chunk) for chunk in column.filters]):
+        return
+    reason = ""
+    if _shrink_below_data(column, limits) is None:
+        fpp = fixes.target_fpp(column, limits)
+        reason = f"; no smaller filters with an fpp of {fpp * 100:g} % take less than the data"
+        if any(map(_is_as_declared, column.filters)):
+            reason = "; it satisfies what is declared for the column"
+    for chunk in column.filters:
+        if _share(chunk) > 1:
+            yield Evidence(chunk.row_group, f"{_cost(chunk)}{reason}")
 
 
-def _large_for_chunk(chunk: ChunkFacts) -> str | None:
-    if not LARGE_SHARE < _share(chunk) <= 1:
+def _outweighs_data(column: ColumnFacts, filter_sizes: Iterable[int]) -> bool:
+    data_bytes = sum(chunk.chunk_bytes for chunk in column.filters if chunk.stored is not None)
+    return data_bytes > 0 and outweighs(sum(filter_sizes), data_bytes)
+
+
+def _length(chunk: ChunkFacts) -> int:
+    """Return the bytes of a filter with its header; 0 if it cannot be read."""
+    return 0 if chunk.stored is None else chunk.stored.length
+
+
+def _shrink_below_data(column: ColumnFacts, limits: Limits) -> Fix | None:
+    """Return the fix that shrinks the filters; None if they would still take more than the data:
+    small data is not a defect."""
+    fpp = fixes.target_fpp(column, limits)
+    sizes = []
+    for chunk in column.filters:
+        size = _length(chunk)
+        smaller = None if _is_as_declared(chunk) else _smaller_bytes(chunk, fpp)
+        if smaller is not None:
+            size = smaller + _HEADER_BYTES
+        sizes.append(size)
+    if _outweighs_data(column, sizes):
         return None
-    return _cost(chunk)
+    return fixes.shrink(column, limits)
+
+
+def _large_for_chunk(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """Yield the filters larger than a quarter of their data of which half would do. Advice keeps
+    and adds filters of the size that the target FPP needs."""
+    fpp = fixes.target_fpp(column, limits)
+    for chunk in column.filters:
+        if not LARGE_SHARE < _share(chunk) <= 1 or _is_as_declared(chunk):
+            continue
+        smaller = _smaller_bytes(chunk, fpp)
+        if smaller is not None:
+            yield Evidence(chunk.row_group, f"{_cost(chunk)}; {smaller:,} bytes suffice")
+
+
+def _smaller_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
+    """Return the size to which a filter can be halved at this FPP; None if it needs its own size.
+
+    The FPP of the half is clearly below the target: by chance, the half of a filter of the right
+    size can meet the target too.
+    """
+    bits = chunk.bits
+    if bits is None or chunk.stored is None or bits.ndv is None:
+        return None
+    num_bytes = _sufficient_bytes(chunk, fpp / FPP_TOLERANCE)
+    if num_bytes is None or chunk.stored.header.num_bytes < 2 * num_bytes:
+        return None
+    if chunk.stored.header.readings:
+        return num_bytes
+    sizes = [size for size, folded_fpp in bits.folds[1:] if folded_fpp <= fpp / FPP_TOLERANCE]
+    return min(sizes, default=None)
 
 
 def _cost(chunk: ChunkFacts) -> str:
@@ -102,27 +160,6 @@ def _cost(chunk: ChunkFacts) -> str:
 
 def _is_as_declared(chunk: ChunkFacts) -> bool:
     return chunk.judgment is not None and chunk.judgment.outcome == SATISFIED
-
-
-def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks the filters; None if they would still be large: small data is not
-    a defect."""
-    fpp = fixes.target_fpp(column, limits)
-    if fpp < DEFAULT_FPP:
-        fpp /= 4  # the lower the target, the more often a fold misses it
-    if all(_would_be_small(chunk, fpp) for chunk in column.filters):
-        return fixes.shrink(column, limits)
-    return None
-
-
-def _would_be_small(chunk: ChunkFacts, fpp: float) -> bool:
-    """Return whether a filter that is shrunk as far as this FPP allows is no longer large."""
-    if _share(chunk) <= LARGE_SHARE:
-        return True
-    if _is_as_declared(chunk):
-        return False
-    num_bytes = _sufficient_bytes(chunk, fpp) or math.inf
-    return num_bytes + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -239,19 +276,22 @@ RULES = (
     _info(
         name="larger-than-chunk",
         message="The filter is larger than the data that it can skip.",
-        why="Small row groups, or data that compresses well. StarRocks ignores such a filter; "
-        "other readers gain only where it lets them skip the other columns of the row group.",
-        look=at_each_filter(_larger_than_chunk),
-        fix=_shrink_if_it_helps,
+        why="Small row groups, or data that compresses well: the filters of the column take more "
+        "than its data. StarRocks ignores such a filter; other readers gain only where it lets "
+        "them skip the other columns of the row group. There is a fix if smaller filters have an "
+        "FPP of 1 %, or the required one.",
+        look=_larger_than_chunk,
+        fix=_shrink_below_data,
     ),
     _info(
         name="large-for-chunk",
-        message="The filter is larger than a quarter of the data that it can skip.",
-        why="The data compresses well, or the size of the filter is a guess. The filter pays only "
-        "where most lookups are for absent values. There is a fix if a smaller filter keeps an FPP "
-        "of 1 %, or the required one; advice may recommend this size.",
-        look=at_each_filter(_large_for_chunk),
-        fix=_shrink_if_it_helps,
+        message="The filter is larger than a quarter of the data that it can skip, and half of it "
+        "would do.",
+        why="The size of the filter is a guess, or for more distinct values than the data has. A "
+        "filter of the size that an FPP of 1 % needs, or the required one, is no finding: advice "
+        "recommends that size.",
+        look=_large_for_chunk,
+        fix=fixes.shrink,
     ),
     _warning(
         name="only-some-row-groups",

@@ -34,6 +34,7 @@ from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.findings import FilterVerification
 from sbbf_tool.rules.satisfaction import (
     BROKEN,
+    LARGE_SHARE,
     MISSING,
     NOT_MEASURED,
     Judgment,
@@ -65,8 +66,8 @@ class Bits:
     empty: bool
     identical_blocks: bool
     folds: tuple[tuple[int, float], ...]
-    """Bytes and FPP of the filter, and, if facts are gathered with them, of each size to which it
-    can be folded."""
+    """Bytes and FPP of the filter, and, if it is large or facts are gathered with them, of each
+    size to which it can be folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +245,9 @@ def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
 
     With `row_groups`, only chunks in those row groups are gathered, without the facts that need all
     chunks. A page with more bytes than may be decompressed raises OversizedPageError, unless
-    `keeps_oversized` is set, which records the page as a fact. Filters are folded only
-    `with_folds`, and those of the chunks in `sizes` are judged by these sizes. `jobs` threads
+    `keeps_oversized` is set, which records the page as a fact. Filters are folded if they are
+    large for their data, or `with_folds`, and those of the chunks in `sizes` are judged by these
+    sizes. `jobs` threads
     (None: one per core) verify filters concurrently; for a file with little data, filters are
     verified one after the other. `progress` is called as filters are verified.
     """
@@ -422,6 +424,7 @@ def _with_bits(
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
+    with_folds |= stored.length > LARGE_SHARE * chunk.chunk_bytes
     measured = replace(chunk, bits=_bits_of(bloom, with_folds), judgment=judgment)
     if verify is None:
         return measured

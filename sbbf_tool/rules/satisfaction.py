@@ -25,6 +25,8 @@ NOT_MEASURED = "not measured"
 
 FPP_TOLERANCE = 1.25
 """Greatest measured FPP of a filter that satisfies a request, as a multiple of the target."""
+LARGE_SHARE = 0.25
+"""Share of the bytes of its data above which a filter is not larger than it must be."""
 SIZE_TOLERANCE = 4
 """Greatest size of a filter that satisfies a request, as a multiple of the size that its values
 need."""
@@ -89,6 +91,12 @@ def _can_shrink(bloom: BloomFilter, target: Sizing) -> bool:
     filter of its size."""
     is_power_of_two = not bloom.num_bytes & (bloom.num_bytes - 1)
     return not is_power_of_two or bloom.fold_to_fpp(target.fpp).num_bytes < bloom.num_bytes
+
+
+def outweighs(filter_bytes: int, data_bytes: int) -> bool:
+    """Return whether the filters of a column cost more than reading its data; advice then
+    recommends none, and rules find them."""
+    return filter_bytes > data_bytes
 
 
 def may_be_saturated(target: Sizing, most_values: int) -> bool:

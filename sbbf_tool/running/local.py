@@ -1,11 +1,13 @@
 """The runner on this machine: it yields rows as they are ready, in the order of the files. Memory
 does not grow with their number.
 
-A few small files are processed in this process. More files are packed into tasks for processes, one
-per core. A file that is large enough to give every worker a task is processed alone, and its column
-chunks keep all cores busy. Threads process objects in stores: a forked process must not use the
-connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever
-the number of workers is, which bounds how many threads compute at the same time.
+A verb may answer for many local files at once; threads scan them, and what the scan leaves is
+processed as follows. A few small files are processed in this process. More files are packed into
+tasks for processes, one per core. A file that is large enough to give every worker a task is
+processed alone, and its column chunks keep all cores busy. Threads process objects in stores: a
+forked process must not use the connections of its parent, and threads that wait use no core: up to
+32 objects are in work, whatever the number of workers is, which bounds how many threads compute at
+the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from sbbf_tool.errors import INTERNAL_ERROR, SbbfError
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
-from sbbf_tool.running.work import Work
+from sbbf_tool.running.work import Scan, Work
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
 from sbbf_tool.storage.leftovers import share_listings
 from sbbf_tool.storage.places import is_url
@@ -41,6 +43,15 @@ Report = TypeVar("Report")
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
+_FILES_WITHOUT_SCAN = 32
+"""Number of files that take as long to open one by one as the modules of a scan take to load."""
+_FILES_PER_SCAN = 256
+_FILES_OF_TRIAL = 1024
+"""Files that take about as long to scan as threads do to start."""
+_LEAST_SHARE_OF_SCAN = 16
+"""If a scan answers for fewer than one in so many files, the others are not scanned."""
+_FILES_PER_SEGMENT = 10_000
+"""Files whose rows are in memory while those that a scan left are processed."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _CHANGES_AHEAD = 4
@@ -89,7 +100,7 @@ class LocalRunner:
             files = self.progress.count(files)
         folder_listings: dict[str, list[str]] = {}
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
-            by_place = self._by_threads if is_remote else self._locally
+            by_place = self._by_threads if is_remote else self._scanned
             rows = by_place(group, work)
             while True:
                 ensure_uninterrupted()
@@ -103,6 +114,50 @@ class LocalRunner:
                     self.progress.finish_file()
                 yield row
         yield from map(skip, chain(skipped, selection.other_rows(work.needs)))
+
+    def _scanned(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
+        """Return the rows of these files, of which the first ones are listed now."""
+        first = list(islice(files, _FILES_WITHOUT_SCAN))
+        files = chain(first, files)
+        if len(first) == _FILES_WITHOUT_SCAN:
+            scan = work.scanner()
+            if scan is not None:
+                return self._by_scan(scan, files, work)
+        return self._locally(files, work)
+
+    def _by_scan(
+        self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
+    ) -> Iterator[Row[Report]]:
+        """Yield the rows of these files: those of a scan, and those of the files that it leaves."""
+        scan_batch = partial(_scan_batch, scan)
+        segment = _FILES_OF_TRIAL
+        while True:
+            num_files = 0
+            left: list[tuple[ListedFile, Row[Report] | None]] = []
+            batches = _batches(islice(files, segment))
+            scanned: Iterator[list[tuple[ListedFile, Row[Report] | None]]]
+            if segment == _FILES_OF_TRIAL:
+                scanned = map(scan_batch, batches)
+            else:
+                # Threads have ended when processes are forked for what is left.
+                scanned = map_in_order(scan_batch, batches, len, self.workers)
+            for rows in scanned:
+                num_files += len(rows)
+                for file, row in rows:
+                    if row is None or left:
+                        left.append((file, row))
+                    else:
+                        yield row
+            missing = [file for file, row in left if row is None]
+            others = self._locally(iter(missing), work)
+            for _, row in left:
+                yield row or next(others)
+            if num_files < segment:
+                return
+            if num_files - len(missing) < num_files // _LEAST_SHARE_OF_SCAN:
+                yield from self._locally(files, work)
+                return
+            segment = _FILES_PER_SEGMENT
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""
@@ -141,6 +196,19 @@ class LocalRunner:
             self.workers,
             self.rest,
         )
+
+
+def _batches(files: Iterator[ListedFile]) -> Iterator[list[ListedFile]]:
+    """Yield the files of each scan."""
+    while batch := list(islice(files, _FILES_PER_SCAN)):
+        yield batch
+
+
+def _scan_batch(
+    scan: Scan[Report], files: Sequence[ListedFile]
+) -> list[tuple[ListedFile, Row[Report] | None]]:
+    """Return each file with its row, or with None if it must be opened."""
+    return list(zip(files, scan([file.path for file in files]), strict=True))
 
 
 def _without_skipped(

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
 from sbbf_tool.running.outcome import Summary
@@ -141,7 +140,8 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
     where: str | None = None,
     jobs: int | None = None,
     queries: Iterable[str] = (),
-    fpp: float = DEFAULT_FPP,
+    fpp: float | None = None,
+    engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     all_types: bool = False,
     emit: str | None = None,
@@ -154,10 +154,11 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
 
     Each of `names` is a file, a folder, a glob or a URL, or there is one table. Open binary files,
     and paths in a `filesystem` (of pyarrow or fsspec), are files too; then the report has no fix.
+    `engine_names` is the name of `engines` in `Advise`.
     """
     from sbbf_tool.verbs.advise import Advise, advise_open
 
-    verb = Advise(queries, fpp, engine_names, all_types, emit)
+    verb = Advise(queries, fpp, engines or engine_names, all_types, emit)
     inputs = list(as_iterable(names))
     key_set = Keys.of(keys)
     paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report", covariant=True)
 R = TypeVar("R")
+Scan = Callable[[Sequence[str]], list[Row[R] | None]]
+"""A function that makes the rows of many files at once, with None for each that must be opened."""
 
 _PATIENCE_SECONDS = 60.0
 
@@ -122,6 +124,35 @@ class Work(Generic[Report]):
     def file(self, path: str) -> FileName:
         """Return the name by which the work opens the file with this path."""
         return path if self.table_files is None else self.table_files.file(path)
+
+    def scanner(self) -> Scan[Report] | None:
+        """Return what makes the rows of many local files at once; None if each must be opened."""
+        table_files = self.table_files
+        in_table = None
+        if table_files is not None:
+            in_table = table_files.usual
+        scan = self.verb.scanner(self.given, in_table)
+        if scan is None:
+            return None
+
+        def rows_of(paths: Sequence[str]) -> list[Row[Report] | None]:
+            ensure_uninterrupted()
+            started = time.monotonic()
+            names = paths
+            if table_files is not None:
+                names = table_files.usual_names(paths)
+            reports = scan(names)
+            seconds = (time.monotonic() - started) / max(1, len(paths))
+            rows: list[Row[Report] | None] = []
+            for path, report in zip(paths, reports, strict=True):
+                row = None
+                if report is not None:
+                    status, reason = self.verb.outcome(path, report)
+                    row = Row(path, status, reason, 0, seconds, report)
+                rows.append(row)
+            return rows
+
+        return rows_of
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import sbbf_tool
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import install_extra
 from sbbf_tool.spark.causes import find_cause, is_of_spark, quiet_about_pandas
 from sbbf_tool.spark.java import Version, find_java, home_without_vector_module, scratch_folder
 
@@ -30,7 +31,6 @@ FIRST_WITH_DATA_SOURCES: Version = (4, 0)
 """The first version of Spark with data sources in Python."""
 
 _ANSWER_SECONDS = 20
-_INSTALL = "pip install 'sbbf-tool[spark]'"
 _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://|sc://")
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -154,12 +154,12 @@ def spark_version() -> Version:
     try:
         import pyspark
     except ImportError as error:
-        raise UsageError("PySpark is not installed", hint=_INSTALL) from error
+        raise UsageError("PySpark is not installed", hint=install_extra("spark")) from error
     version = _version_of(pyspark.__version__)
     if version < OLDEST_SPARK:
         raise UsageError(
             f"PySpark {pyspark.__version__} is too old: 3.5 is the first that is supported",
-            hint=_INSTALL,
+            hint=install_extra("spark"),
         )
     if version < (4, 0) and find_spec("distutils") is None:
         # Python 3.12 removed it; setuptools brings it.
@@ -169,7 +169,8 @@ def spark_version() -> Version:
         )
     if find_spec("pandas") is None:
         raise UsageError(
-            "PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL
+            "PySpark needs pandas for programs in Python, and it is not installed",
+            hint=install_extra("spark"),
         )
     return version
 

@@ -69,7 +69,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF)
 
 @contextmanager
 def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | None]:
-    """Yield the copy that a thread makes of the first `count` bytes for `replace`; None if this
+    """Yield the copy that a thread makes of the first `count` bytes for a replacement; None if this
     would not be faster."""
     if not isinstance(source, LocalSource) or count < BegunCopy.MIN_BYTES:
         yield None
@@ -84,7 +84,7 @@ def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | 
         yield begun
 
 
-def replace(
+def replace_local(
     source: Source,
     target: str,
     keep: int,

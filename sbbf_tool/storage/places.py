@@ -316,8 +316,8 @@ def shares_blocks(name: str) -> bool:
 
 
 def begin_copy(source: Source, target: str, count: int) -> AbstractContextManager[BegunCopy | None]:
-    """Return the context of the copy that a thread makes of the first `count` bytes for `replace`;
-    None if this would not be faster."""
+    """Return the context of the copy that a thread makes of the first `count` bytes for a
+    replacement; None if this would not be faster."""
     if is_url(target):
         return nullcontext()
     from sbbf_tool.storage import local
@@ -325,7 +325,7 @@ def begin_copy(source: Source, target: str, count: int) -> AbstractContextManage
     return local.begin_copy(source, local_path(target), count)
 
 
-def replace(
+def replace_file(
     source: Source,
     target: str,
     keep: int,
@@ -334,15 +334,15 @@ def replace(
     begun: BegunCopy | None = None,
 ) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`: see
-    `local.replace`."""
+    `local.replace_local`."""
     ensure_can_change(target)
     if is_url(target):
         from sbbf_tool.storage.objects import stores
 
-        return stores.replace(source, target, keep, tuple(pieces), verify)
+        return stores.replace_object(source, target, keep, tuple(pieces), verify)
     from sbbf_tool.storage import local
 
-    return local.replace(source, local_path(target), keep, blocks_of(pieces), verify, begun)
+    return local.replace_local(source, local_path(target), keep, blocks_of(pieces), verify, begun)
 
 
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -104,6 +105,18 @@ def ensure_within(source: Source, offset: int, length: int) -> None:
         )
 
 
+_TABLE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_FILE_SUFFIXES = ("parquet", "parq", "pq", "orc", "json", "jsonl", "csv", "txt", "toml")
+
+
+def _hint_at_catalog(name: str) -> str | None:
+    """Return how a table of a catalog is named, if a missing file has a name like one."""
+    _, _, last = name.rpartition(".")
+    if not _TABLE_NAME.fullmatch(name) or last in _FILE_SUFFIXES:
+        return None
+    return f"a table of a catalog is named CATALOG:{name}"
+
+
 class LocalSource(Source):
     """A file open for ranged reads; `name` is the user's name for it. Use as a context manager."""
 
@@ -116,7 +129,8 @@ class LocalSource(Source):
             self._stat = os.fstat(self._fd)
         except FileNotFoundError as error:
             self.close()
-            raise MissingError(reason_of(error), file=self.name) from error
+            hint = _hint_at_catalog(self.name)
+            raise MissingError(reason_of(error), file=self.name, hint=hint) from error
         except (OSError, ValueError) as error:
             self.close()
             raise UnreadableError(reason_of(error), file=self.name) from error

@@ -19,7 +19,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.bloom import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.editing.build import (
     SpooledFilter,
     chunk_bytes,
@@ -35,7 +35,7 @@ from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import opt, replace
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.footer import Footer
@@ -53,6 +53,14 @@ from sbbf_tool.writers.properties import build_for_new_files
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.verbs.verb import EditOptions
+
+
+class SmallerSize(Frozen):
+    """The filters that were added, if they had the next smaller size where its rate is near."""
+
+    fpp: float
+    bitset_bytes: int
+    """Bytes of all bitsets at that rate."""
 
 
 class AddReport(ChangeReport):
@@ -104,6 +112,9 @@ class AddReport(ChangeReport):
     `append` leaves them, the next copy drops them.
     """
 
+    next_smaller: SmallerSize | None = None
+    """The next smaller size of the filters, if its rate is near."""
+
     @property
     def bytes_added(self) -> int:
         return self.new_bytes - self.old_bytes
@@ -129,6 +140,7 @@ class AddReport(ChangeReport):
             cross_checked=0,
             not_cross_checked=0,
             undo=None,
+            next_smaller=None,
         )
 
     def _summary(self) -> str:
@@ -222,7 +234,7 @@ class AddFilter(ChangingVerb[AddReport]):
             planned_bytes = most_bytes(file, chunks)
         else:
             change.build(chunks)
-            change.ensure_useful()
+            change.ensure_useful(self.spec.ndv)
         change.warnings += [
             *_type_warnings(file, indexes),
             *_fpp_warnings(file, choice, change.built_filters),
@@ -252,6 +264,7 @@ class AddFilter(ChangingVerb[AddReport]):
             data_bytes=sum_chunk_bytes(file, chunks),
             undo=undo,
             leftover_bytes=change.leftover_bytes(patch),
+            next_smaller=_find_smaller(choice, change.built_filters),
         )
         return change.publish(patch, report)
 
@@ -292,20 +305,21 @@ def add_filters(  # noqa: PLR0913  one keyword for each option of the command
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
     rebuild: Rebuild | None = None,
+    engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     strict: bool = True,
     max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> AddReport:
     """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`;
-    see `AddFilter`, and `Edit` for options.
+    see `AddFilter`, in which `engines` are `engine_names`, and `Edit` for options.
 
     `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or
     one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
-    return AddFilter(spec, rebuild, engine_names)(path, edit, strict=strict)
+    return AddFilter(spec, rebuild, engines or engine_names)(path, edit, strict=strict)
 
 
 def _drops_old_bytes(footer: Footer, patch: Patch) -> bool:
@@ -357,6 +371,33 @@ def _fpp_warnings(
             if not isinf(spooled_filter.estimated_ndv):
                 warning += f", not about {round(spooled_filter.estimated_ndv):,}"
         yield warning
+
+
+_LEAST_SAVED = 64 << 10
+_LEAST_SHARE = 0.4
+"""A next smaller size that saves less than these bytes, or this share of them, is not named."""
+
+
+def _find_smaller(choice: Choice, filters: Mapping[ChunkKey, SpooledFilter]) -> SmallerSize | None:
+    """Return what the filters would take with the next smaller size, where its FPP is near the
+    target; None if that saves too little, or if the sizes are stated."""
+    worst = 0.0
+    all_bytes = 0
+    smaller_bytes = 0
+    for key, spooled_filter in filters.items():
+        size = choice.sizes[key]
+        num_bytes = spooled_filter.num_bytes
+        all_bytes += num_bytes
+        fpp = None
+        if not size.is_stated and not isinf(spooled_filter.estimated_ndv):
+            fpp = sizing.fpp_of_half(spooled_filter.estimated_ndv, num_bytes, size.fpp)
+        if fpp is not None:
+            worst = max(worst, fpp)
+            num_bytes //= 2
+        smaller_bytes += num_bytes
+    if all_bytes - smaller_bytes < max(_LEAST_SAVED, _LEAST_SHARE * all_bytes):
+        return None
+    return SmallerSize(worst, smaller_bytes)
 
 
 def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:

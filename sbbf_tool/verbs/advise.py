@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.advice.queries import Query, parse_query
@@ -30,9 +31,11 @@ from sbbf_tool.advice.recommendations import (
     list_sizes,
 )
 from sbbf_tool.advice.sample import sample
+from sbbf_tool.advice.sizes import AdvisedColumn, SizeOption, choose_fpp, list_options
 from sbbf_tool.advice.survey import FileSurvey, survey
 from sbbf_tool.advice.totals import Totals
 from sbbf_tool.advice.verdicts import (
+    ADD,
     Surveys,
     choose_verdict,
     estimate_lookup,
@@ -79,6 +82,7 @@ class AdviceReport(Tabular):
     row_groups: int
     bytes: int
     fpp: float
+    """The target false-positive rate, as given or as chosen from `size_options`."""
     columns: tuple[ColumnAdvice, ...]
     queries: tuple[QueryAdvice, ...]
     sampled_files: tuple[str, ...]
@@ -93,6 +97,9 @@ class AdviceReport(Tabular):
     """The sizes to which the existing filters can be folded, for each column that has filters."""
     emit: WriterSettings | None = None
     """The settings of the writer that was requested."""
+    size_options: tuple[SizeOption, ...] = ()
+    """What the advised filters cost at the target and, if a next smaller size is near, at its rate.
+    """
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
 
@@ -112,16 +119,22 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`. Without
     queries, a query for one value is assumed for every column, except for those whose type is
     seldom queried by equality, such as floating-point measures: these are left out unless
-    `all_types` is set. `engine_names` are the query engines that will read the files (if empty, all
-    known ones). `emit` names a writer, such as `spark`, whose settings the report then has. Files
-    that cannot be read are listed in the report; if there is only one file, UnreadableError is
-    raised instead. Raises UsageError (an invalid query, a column that no file has).
+    `all_types` is set. Without `fpp`, the target is 0.01, or the rate of the next smaller size if
+    lookups then read fewer bytes. `engine_names` are the query engines that will read the files (if
+    empty, all known ones). `emit` names a writer, such as `spark`, whose settings the report then
+    has. Files that cannot be read are listed in the report; if there is only one file,
+    UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file
+    has).
     """
 
     name = "advise"
     report = PickledSurvey
     queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
-    fpp: float = opt("Target false-positive rate", default=DEFAULT_FPP)
+    fpp: float | None = opt(
+        "Target false-positive rate; 0.01, or that of the next smaller size where it saves more, "
+        "if it is not given",
+        default=None,
+    )
     engine_names: Iterable[str] = opt(
         "The query engines that read the files", default=(), convert=as_engines
     )
@@ -131,7 +144,8 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     emit: str | None = opt("The writer whose settings the report has", default=None)
 
     def ensure_valid(self) -> None:
-        sizing.ensure_fpp(self.fpp)
+        if self.fpp is not None:
+            sizing.ensure_fpp(self.fpp)
         if self.emit is not None:
             ensure_writer(self.emit)
 
@@ -139,7 +153,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         return PickledSurvey(pickle.dumps(survey(file, _as_queries(self.queries))))
 
     def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
-        fpp = self.fpp
+        fpp = DEFAULT_FPP if self.fpp is None else self.fpp
         queries = _as_queries(self.queries)
         keys = Keys.of(files.given.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
@@ -147,7 +161,12 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         is_alone = summary.files == 1
         sample_files, errors = _sample(files, judgments, keys, is_alone=is_alone)
         unreadable = [*summary.unreadable, *errors]
-        columns = self._judge_with_data(summary, judgments, has_queries=bool(queries))
+        judge = partial(self._judge_with_data, summary, judgments, has_queries=bool(queries))
+        columns = judge(fpp=fpp)
+        options = _list_size_options(summary, columns, fpp)
+        if self.fpp is None and choose_fpp(options) != fpp:
+            fpp = choose_fpp(options)
+            columns = judge(fpp=fpp)
         paths = tuple(map(redact, files.names))
         keys_path = None if keys is None else keys.path
         fix = build_fix(paths, columns, summary.totals, fpp, keys_path)
@@ -172,6 +191,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             unreadable=tuple(map(str, unreadable)),
             filter_sizes=tuple(list_sizes(summary.totals.values())),
             emit=settings,
+            size_options=options,
             exit_code=max([error.exit_code for error in unreadable], default=0),
         )
 
@@ -197,6 +217,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         judgments: Mapping[ColumnKey, _JudgmentWithoutData],
         *,
         has_queries: bool,
+        fpp: float,
     ) -> dict[ColumnKey, ColumnAdvice]:
         """Advise on each column; data of those without a reason were read into their totals."""
         engines = tuple(self.engine_names)
@@ -204,7 +225,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         for key, judgment in judgments.items():
             totals = judgment.totals
             lookup = estimate_lookup(totals, summary.estimate_share(totals))
-            reason = judgment.reason or judge_with_data(totals, lookup, self.fpp)
+            reason = judgment.reason or judge_with_data(totals, lookup, fpp)
             cautions: tuple[str, ...] = ()
             if reason is None:
                 cautions = list_cautions(totals, judgment.use, engines)
@@ -215,8 +236,20 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
                 has_queries=has_queries,
                 is_left_out=judgment.is_left_out,
             )
-            columns[key] = build_advice(totals, lookup, verdict, sentence, self.fpp, cautions)
+            columns[key] = build_advice(totals, lookup, verdict, sentence, fpp, cautions)
         return columns
+
+
+def _list_size_options(
+    summary: Surveys, columns: Mapping[ColumnKey, ColumnAdvice], fpp: float
+) -> tuple[SizeOption, ...]:
+    advised = []
+    for key, column in columns.items():
+        if column.verdict == ADD:
+            totals = summary.totals[key]
+            lookup = estimate_lookup(totals, summary.estimate_share(totals))
+            advised.append(AdvisedColumn(totals, lookup))
+    return list_options(advised, fpp)
 
 
 class _JudgmentWithoutData(NamedTuple):

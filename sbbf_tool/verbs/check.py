@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
@@ -23,7 +23,15 @@ from sbbf_tool.rules.bare_chunks import (
     unread_statistics,
     with_statistics,
 )
-from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy, all_rules, report_rule
+from sbbf_tool.rules.catalog import (
+    POLICY_NAMES,
+    RULES,
+    PathPolicies,
+    Policy,
+    all_rules,
+    make_policy,
+    report_rule,
+)
 from sbbf_tool.rules.facts import (
     ChunkFacts,
     ColumnFacts,
@@ -45,9 +53,25 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.verbs.verb import ReadOptions
 
+    class CheckOptions(ReadOptions, total=False):
+        """The options of `check`: how a file is read, and the policy."""
+
+        require: str | Iterable[str]
+        max_fpp: float | None
+        max_bytes_share: float | None
+        min_ndv: int | None
+        min_chunk_bytes: int | None
+        filters: FilterSpec | Iterable[FilterSpec]
+        engines: str | Iterable[str]
+        select: str | Iterable[str]
+        ignore: str | Iterable[str]
+        quick: bool
+        fail_on: str
+
+
 PASSED = "passed"
 NOTED = "noted"
-FAILED = "failed"
+FAILS = "failed"
 NOT_RUN = "not run"
 IN_BASELINE = "known"
 
@@ -120,11 +144,21 @@ class Check(ReadingVerb[CheckReport]):
 
 
 def check(
-    path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]
+    path: Readable, policy: Policy | None = None, **options: Unpack[CheckOptions]
 ) -> CheckReport:
-    """Run the rules on one file; see `Check`, `Limits` for what files must have, and `ReadingVerb`
-    for the options."""
-    return Check(policy or Policy())(path, **options)
+    """Run the rules on one file; see `Check`, and `ReadingVerb` for the options.
+
+    The policy is one object, or its fields and limits are given by the names that the command has
+    for them; see `Policy` and `Limits`. Columns to `require` must have filters.
+    """
+    settings = {name: value for name, value in options.items() if name in POLICY_NAMES}
+    reading: Any = {name: value for name, value in options.items() if name not in settings}
+    if policy is None:
+        policy = make_policy(settings)
+    elif settings:
+        names = ", ".join(settings)
+        raise UsageError(f"give the policy as one object or by its names, not both: {names}")
+    return Check(policy)(path, **reading)
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
@@ -315,7 +349,7 @@ class _Outcomes:
         """Return the outcome of a rule, and why it did not run or not on all filters."""
         if rule.name in self._rules_with_findings:
             fails = self._policy.fails(rule.severity_in(self._policy.limits))
-            return FAILED if fails else NOTED, None
+            return FAILS if fails else NOTED, None
         if rule.limit == "required" and not self._requires:
             columns = format_columns(self._policy.required)
             return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {columns}"

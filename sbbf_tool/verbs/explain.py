@@ -176,12 +176,13 @@ def explain(
     column: str,
     values: object,
     *,
+    engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     **options: Unpack[ReadOptions],
 ) -> ExplainReport:
-    """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and
-    `ReadingVerb` for the options."""
-    return Explain(column, values, engine_names)(path, **options)
+    """Explain what a query for a value, or one of several, reads of one file; see `Explain`, in
+    which `engines` are `engine_names`, and `ReadingVerb` for the options."""
+    return Explain(column, values, engines or engine_names)(path, **options)
 
 
 def _explain_question(

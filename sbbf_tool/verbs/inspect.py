@@ -215,11 +215,13 @@ def inspect(
     all_chunks: bool = False,
     bitsets: bool = True,
     search: bool = True,
+    engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     **options: Unpack[ReadOptions],
 ) -> InspectReport:
-    """Inspect the filters of one file; see `Inspect`, and `ReadingVerb` for the options."""
-    return Inspect(columns, all_chunks, bitsets, search, engine_names)(path, **options)
+    """Inspect the filters of one file; see `Inspect`, in which `engines` are `engine_names`, and
+    `ReadingVerb` for the options."""
+    return Inspect(columns, all_chunks, bitsets, search, engines or engine_names)(path, **options)
 
 
 def _chunk_report(

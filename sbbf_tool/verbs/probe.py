@@ -20,7 +20,7 @@ from sbbf_tool.file.hits import FileAnswers, find_answers
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.texts import text_of, values_of
-from sbbf_tool.frozen import opt
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet.notation import CANNOT_SAY
 from sbbf_tool.reports.probe import (
     MANY_VALUES,
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.judgment import FileCondition
+    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan_kinds import KindJudgment
+    from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.predicates import Expression
-    from sbbf_tool.verbs.verb import ReadOptions
+    from sbbf_tool.verbs.verb import Given, ReadOptions, Scanner
 
 
 _Also: TypeAlias = "tuple[tuple[str, Sequence[object]] | Expression, ...]"
@@ -199,7 +202,6 @@ class Probe(ReadingVerb[ProbeReport]):
         return self.column is None and self._tree is not None and not self.values
 
     def on(self, file: ParquetFile) -> ProbeReport:
-        conditions = []
         if self.column is None and self._tree is None:
             file.expect_filters(file.footer.columns)  # those of all columns concurrently
             all_conditions = list_conditions(file, self.values)
@@ -207,10 +209,7 @@ class Probe(ReadingVerb[ProbeReport]):
             from sbbf_tool.file.every_column import merge_reports
 
             return merge_reports(file, self.values, reports)
-        if self.column is not None:
-            conditions = [find_condition(file, self.column, self.values, self.compares)]
-        for name, values in self._also_values:
-            conditions.append(find_condition(file, name, values))
+        conditions = self._conditions(file)
         if self._tree is None:
             return self._report(file, conditions)
         if self.column is None or not any(map(_needs_reading, conditions)):
@@ -219,6 +218,55 @@ class Probe(ReadingVerb[ProbeReport]):
 
         tree = FileCondition(file, self._tree, filters_only=self.filters_only)
         return self._report(file, conditions, tree)
+
+    def _conditions(self, file: ParquetFile) -> list[ColumnCondition]:
+        """List the columns of which a row must have one of some values, the queried one first."""
+        conditions = []
+        if self.column is not None:
+            conditions.append(find_condition(file, self.column, self.values, self.compares))
+        for name, values in self._also_values:
+            conditions.append(find_condition(file, name, values))
+        return conditions
+
+    def scanner(
+        self, given: Given, in_table: TableFile | None = None
+    ) -> Scanner[ProbeReport] | None:
+        if self.column is None or self._tree is not None:
+            return None
+        if self.dialect or self.compares or given.keys:
+            return None
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            return None
+        scan = FileScan(self._judge_kind, given.strict, given.reuse, in_table)
+
+        # A file that may hold a value is read for these.
+        excludes_only = bool(self.confirm or self.rows or self.also)
+
+        def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
+            reports: list[ProbeReport | None] = []
+            for path, file in zip(paths, scan(paths), strict=True):
+                if file is None or (file.hashes and excludes_only):
+                    reports.append(None)
+                else:
+                    reports.append(_report_scanned(path, file))
+            return reports
+
+        return reports_of
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+        """Judge what decides the answers of files of the same kind as this one."""
+        from sbbf_tool.file.scan_kinds import declining, judge_kind
+
+        conditions = self._conditions(file)
+        questions = [each.about for each in conditions if isinstance(each.about, Question)]
+        is_warned = any(question.may_have_other_meaning for question in questions)
+        if is_warned or len(questions) < len(conditions):
+            return declining(key)
+        plain = replace(self, confirm=False, rows=False)
+        report = replace(plain._report(file, conditions), hits=(), inconclusive=(), unreadable=())
+        return judge_kind(file, key, questions[0], report, filters_only=self.filters_only)
 
     def _report_rows(
         self, file: ParquetFile, conditions: list[ColumnCondition], tree: Expression
@@ -411,6 +459,19 @@ def _list_notes(question: Question) -> Iterator[str]:
     for literal in question.row.special.values():
         if literal.note is not None:
             yield literal.note
+
+
+def _report_scanned(path: str, file: ScannedFile) -> ProbeReport:
+    """Return the report of a file that was not opened."""
+    changes: dict[str, Any] = {
+        "file": path,
+        "row_groups": file.row_groups,
+        "bytes_read": file.bytes_read,
+    }
+    if file.hashes:
+        changes["hits"] = file.hits()
+    # Faster than `replace`, which takes longer than the scan of a file.
+    return ProbeReport(**{**vars(file.judgment.report), **changes})
 
 
 def _find_dialect(name: str) -> Dialect:

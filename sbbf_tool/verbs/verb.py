@@ -20,9 +20,10 @@ from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.frozen import Frozen
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input
+from sbbf_tool.storage.names import is_url
 from sbbf_tool.storage.places import open_spool
 
 if TYPE_CHECKING:
@@ -62,12 +63,18 @@ Report = TypeVar("Report", covariant=True)
 Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
 Whole = TypeVar("Whole", covariant=True)
 
+COMPARE_SCANS = "SBBF_COMPARE_SCANS"
+"""Environment variable with which each local file is scanned too, so that tests compare both."""
 _FIRST_PAUSE = 0.05
 
 
 def as_name(name: str) -> str:
     """Return the name of one column. Raises UsageError for anything else."""
     return as_names((name,))[0]
+
+
+Scanner = Callable[[Sequence[str]], Sequence[Report | None]]
+"""A function that returns the reports of many files at once; None for one that must be opened."""
 
 
 class Needs(Frozen):
@@ -167,6 +174,11 @@ class Verb(Frozen, Generic[Report]):
 
     def skips(self, path: FileName) -> str | None:
         """Return why the verb does not look at a file at all; None if it does."""
+        return None
+
+    def scanner(self, given: Given, in_table: TableFile | None = None) -> Scanner[Report] | None:
+        """Return what answers for local files before they are opened one by one; None if nothing
+        does. Threads share it. `in_table` is what files of a table have in common."""
         return None
 
     def of_table(self, name: str) -> Verb[Report]:
@@ -294,7 +306,21 @@ class ReadingVerb(Verb[Report]):
     ) -> Report:
         with ParquetFile.open(path, given.keys, given.max_page_bytes, given.reuse) as file:
             file.run = FileRun(path, given.strict, jobs, progress, given.reuse or Reuse())
-            return self.on(file)
+            report = self.on(file)
+        if os.environ.get(COMPARE_SCANS):
+            self._ensure_same_scan(path, given, report)
+        return report
+
+    def _ensure_same_scan(self, path: Readable | FileIn, given: Given, report: Any) -> None:
+        """Ensure that a scan declines the file, or answers as this report does."""
+        if isinstance(path, TableFile) or not isinstance(path, str | os.PathLike):
+            return
+        scan = None if is_url(path) else self.scanner(given)
+        scanned: Any = None if scan is None else scan([os.fsdecode(path)])[0]
+        if scanned is None:
+            return
+        expected = replace(report, bytes_read=scanned.bytes_read, requests=scanned.requests)
+        assert scanned == expected, f"{path}: the scan answers {scanned!r}, not {expected!r}"
 
 
 class CombiningVerb(ReadingVerb[Report], Generic[Report, Whole]):

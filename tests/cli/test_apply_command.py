@@ -192,7 +192,7 @@ def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(
 
 def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     before = listing(lake / "events")
-    replace, changes = places_of_files.replace, []
+    replace, changes = places_of_files.replace_file, []
 
     def interrupt(*words, **options):
         if len(changes) == 3:
@@ -201,7 +201,7 @@ def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
         return replace(*words, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(places_of_files, "replace", interrupt)
+        patch.setattr(places_of_files, "replace_file", interrupt)
         assert run(["apply", "--in-place", "--jobs", "1", "--report", "r.json"]) == 130
     assert (
         "the report has the files so far; name another for the next run" in capfd.readouterr().err

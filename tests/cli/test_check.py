@@ -8,6 +8,7 @@ in tests/golden.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -35,8 +36,9 @@ class TestExitCodes:
             ("duckdb-defaults", None, 0),
             ("duckdb-defaults", "error", 0),
             ("duckdb-defaults", "warning", 1),
-            ("datafusion-one-column", "warning", 0),
-            ("datafusion-one-column", "info", 1),
+            ("spark-filters", "warning", 0),
+            ("spark-filters", "info", 1),
+            ("datafusion-one-column", "info", 0),
             ("events", "info", 0),
         ],
     )
@@ -298,3 +300,34 @@ def test_without_a_name_all_rules_are_listed(capfd):
     assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == [
         rule.name for rule in all_rules()
     ]
+
+
+class TestBaselineOfAnotherFolder:
+    """A relative name in a baseline is found from its folder, whatever the working folder is."""
+
+    @each("folder", [".", "reports", "reports/old"])
+    def test_it_covers_the_same_files_from_any_folder(self, folder, tmp_path, fixtures, capfd):
+        lake = tmp_path / folder.replace("/", "-").replace(".", "here") / "proj/lake"
+        lake.mkdir(parents=True)
+        shutil.copy(fixtures / "spark-boolean.parquet", lake / "a.parquet")
+        proj = lake.parent
+        (proj / folder).mkdir(parents=True, exist_ok=True)
+        with contextlib.chdir(proj):
+            assert run(["check", "lake", "--report", f"{folder}/base.json"]) == 1
+        for place, path in ((proj.parent, "proj/lake"), (lake, "a.parquet"), (tmp_path, lake)):
+            baseline = os.path.relpath(proj / folder / "base.json", place)
+            with contextlib.chdir(place):
+                assert run(["check", str(path), "--baseline", baseline]) == 0
+        assert "covers 3 findings" in capfd.readouterr().err
+
+    def test_it_covers_no_file_of_the_same_name_elsewhere(self, lake, fixtures):
+        assert run(["check", "lake", "--report", "base.json"]) == 1
+        other = lake / "elsewhere"
+        shutil.copytree(lake / "lake", other / "lake")
+        with contextlib.chdir(other):
+            assert run(["check", "lake", "--baseline", "../base.json"]) == 1
+
+    def test_one_that_was_moved_covers_what_is_in_the_working_folder(self, lake, tmp_path_factory):
+        assert run(["check", "lake", "--report", "base.json"]) == 1
+        moved = (lake / "base.json").rename(tmp_path_factory.mktemp("moved") / "base.json")
+        assert run(["check", "lake", "--baseline", str(moved)]) == 0

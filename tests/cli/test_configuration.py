@@ -17,8 +17,9 @@ import pytest
 from parts.commands import read_commands
 from sbbf_tool.cli import cli, run
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.options import _SECTION, PureSetting, changes_files, name_of, settable_options
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
+from sbbf_tool.cli.options import Option, PureSetting, changes_files, name_of, settable_options
+from sbbf_tool.cli.settings import _OTHER_VARIABLES
 from support.tables import each
 
 IGNORE = '[check]\nignore = ["correctness"]\n'
@@ -267,12 +268,44 @@ class TestValues:
 
     def test_of_other_commands_and_of_this_package_stay(self, path, monkeypatch):
         others = (
-            "SIZE_MAX_BYTES KERNEL KEYS KEYS_FILE CONFORMANCE WITHOUT_EXTENSIONS VERSION MAX_FPP"
+            "SIZE_MAX_BYTES KERNEL KEYS KEYS_FILE CONFORMANCE WITHOUT_EXTENSIONS VERSION "
+            "CHECK_MAX_FPP PAIMON_CHECK_SELECT"
         )
         for name in (f"SBBF_{other}" for other in others.split()):
             monkeypatch.setenv(name, "")
         assert run(["resize", path, "--dry-run", "--fpp", "0.5"]) == 0
         assert run(["verify", path]) == 0
+
+    @each(
+        "name, hint",
+        [
+            ("FPPP", "did you mean SBBF_ADVISE_FPP?"),
+            ("KEYFILE", "did you mean SBBF_KEYS_FILE?"),
+            ("MAX_FPP", "did you mean SBBF_CHECK_MAX_FPP?"),
+            ("CHECK_MAXFPP", "did you mean SBBF_CHECK_MAX_FPP?"),
+            ("PAIMON_CHECK_SELCT", "did you mean SBBF_PAIMON_CHECK_SELECT?"),
+            ("ADD_FILTER_IN_PLACE", "see sbbf help settings"),
+            ("SOMETHING", "see sbbf help settings"),
+        ],
+    )
+    def test_that_nothing_reads_are_errors_in_every_command(
+        self, path, monkeypatch, capfd, name, hint
+    ):
+        monkeypatch.setenv(f"SBBF_{name}", "1")
+        assert run(["verify", path]) == 2
+        assert f"unknown variable 'SBBF_{name}'; {hint}" in capfd.readouterr().err
+
+    def test_of_the_build_and_the_tests_are_known(self):
+        """Each name in the sources of the tests and of the build is that of no option."""
+        root = Path(__file__).parents[2]
+        sources = [root / "setup.py", *(root / "release").rglob("*.py")]
+        sources += [path for path in (root / "tests").rglob("*.py") if "cli" not in path.parts]
+        names = set()
+        for source in sources:
+            pattern = r"environ\S*[(\[]\s*\"(SBBF_\w+)\""
+            names.update(re.findall(pattern, source.read_text()))
+        assert "SBBF_STAGES" in names
+        assert names <= _OTHER_VARIABLES
 
     def test_a_variable_may_keep_a_command_from_changing_a_file(self, path, tmp_path, monkeypatch):
         copy = Path(shutil.copy(path, tmp_path))
@@ -282,7 +315,7 @@ class TestValues:
         assert copy.read_bytes() == before
 
 
-MOST_OPTIONS = 55
+MOST_OPTIONS = 56
 """This number may only fall: a new option replaces another, or is a value of one, an argument, or a
 setting."""
 TWO_SCREENS = 2 * 50
@@ -306,11 +339,7 @@ def test_options_are_listed_by_section(name, capfd):
     command = read_commands()[name]
     assert isinstance(command, Command)
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    assert [
-        option.opts
-        for option in options
-        if name_of(option) not in _SECTION and not hasattr(option, "about")
-    ] == []
+    assert [option.opts for option in options if not isinstance(option, Option)] == []
     assert run([*name.split(), "--help"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) <= TWO_SCREENS

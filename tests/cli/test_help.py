@@ -15,7 +15,7 @@ import pytest
 from parts.commands import read_commands
 from sbbf_tool.cli import EVERYDAY, cli, run
 from sbbf_tool.cli.help import TOPICS
-from sbbf_tool.cli.options import SHARED, about
+from sbbf_tool.cli.options import SHARED, topic_of
 from sbbf_tool.extension import named
 from support.tables import each
 
@@ -66,7 +66,7 @@ def test_the_short_help_has_examples_and_own_options_and_the_full_one_all(name, 
     own = [
         option
         for option in command.params
-        if isinstance(option, click.Option) and about(option).section not in SHARED
+        if isinstance(option, click.Option) and topic_of(option) not in SHARED
     ]
     outputs = {}
     for option in ("-h", "--help"):

@@ -15,6 +15,8 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
+from support.calls import call
+from support.lakes import digests
 from support.tables import each
 
 CHANGES = {
@@ -96,3 +98,30 @@ def test_names_in_csv_are_read_back(command, saved, tmp_path, capfd):
     )
     # A runner of CI would execute the last two.
     assert {row["column"] for row in rows} == {*NAMES[:4], "\\x3a:error::x", "x\\n\\x23#[error]x"}
+
+
+def test_a_report_replaces_nothing_that_the_command_uses(tmp_path, monkeypatch, capsys):
+    """Neither the new file, nor the state or the keys, nor JSON that is no report, such as the log
+    of a table."""
+    file = tmp_path / "d" / "a.parquet"
+    keys = tmp_path / "keys.json"
+    keys.write_text('{"footer_key": "MDEyMzQ1Njc4OTAxMjM0NQ=="}')
+    keys.chmod(0o600)
+    Path("log.json").write_text('{"commitInfo": {}}\n')
+    before = digests(tmp_path)
+    for words in (
+        ("add-filter", file, "-c", "session", "-o", "new.parquet", "--report", "./new.parquet"),
+        ("verify", file, "--state", "state.json", "--report", "state.json"),
+        ("verify", file, "--keys", keys, "--report", keys),
+        ("inspect", file, "--report", "log.json"),
+        ("report", file, "-o", "page.json", "--report", "page.json"),
+    ):
+        code, _, err = call(capsys, *words)
+        assert code in (2, 4), words
+        assert "the report would replace" in err or "is not a report" in err, err
+    monkeypatch.setenv("SBBF_KEYS_FILE", str(keys))
+    assert call(capsys, "verify", file, "--report", keys)[0] == 2
+    assert digests(tmp_path) == before
+    monkeypatch.delenv("SBBF_KEYS_FILE")
+    assert call(capsys, "inspect", file, "--report", "old.json")[0] == 0
+    assert call(capsys, "verify", file, "--report", "old.json")[0] == 0

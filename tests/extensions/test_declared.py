@@ -111,8 +111,8 @@ def test_a_package_that_an_extension_lacks_is_named(tmp_path, fixtures, monkeypa
     assert run(["report", str(fixtures / "events.parquet"), "-o", str(tmp_path / "page.html")]) == 2
     assert run(["paimon", "inspect", str(fixtures / "paimon" / "orders")]) == 2
     of_report, of_paimon = capsys.readouterr().err.splitlines()
-    assert "pip install 'sbbf-tool[report]'" in of_report
-    assert "'sbbf-tool[paimon]'" in of_paimon
+    assert "pip install '.[report]'" in of_report
+    assert "'.[paimon]'" in of_paimon
 
 
 PACKAGE = Path(sbbf_tool.__file__).parent

@@ -32,7 +32,7 @@ NAME = "defective.parquet"
 VERIFIED_GROUPS = ("correctness", "format", "encryption")
 FORMATS = {"table": "txt", "json": "json"}
 RULE_COUNTS = re.compile(
-    r"(?<=; rules: )(\d+) passed, (\d+) noted, (\d+) failed(?:, (\d+) not run)?(?=;|$)",
+    r"(?<=; rules: )(\d+) passed, (\d+) noted, (\d+) failed(?:, (\d+) not run \([^)]*\))?(?=;|$)",
     re.MULTILINE,
 )
 

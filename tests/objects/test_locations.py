@@ -40,6 +40,18 @@ MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
         ("http://[::1]:80/x", "http", "http://[::1]:80", "x"),
         ("hdfs://namenode:8020/user/x", "hdfs", "hdfs://namenode:8020", "user/x"),
         ("hdfs:///user/x", "hdfs", "hdfs://", "user/x"),
+        (
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/point/a/b.parquet",
+            "s3",
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point",
+            "a/b.parquet",
+        ),
+        (
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point/a/b.parquet",
+            "s3",
+            "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:point",
+            "a/b.parquet",
+        ),
     ],
 )
 def test_what_a_url_names(url, service, root, key):
@@ -118,9 +130,7 @@ def test_local_files_load_nothing_that_speaks_to_services(fixtures):
 def test_an_error_names_the_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.delitem(sys.modules, "sbbf_tool.storage.objects.cloud", raising=False)
-    with pytest.raises(
-        UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[gcs\]'"
-    ):
+    with pytest.raises(UsageError, match=r"needs the package obstore; pip install '\.\[gcs\]'"):
         places.open_source("gs://some-bucket/x.parquet")
 
 

@@ -22,7 +22,7 @@ class Calls:
     def __init__(self, seed: int, footers: list[bytes]) -> None:
         self._random = random.Random(seed)
         self._footers = footers
-        self._table = footer_structs._table()
+        self._table = footer_structs.table_of_structs()
         self._fields = b"".join(bytes(pair) for pair in footer_structs._field_ids().values())
 
     def damage(self, data: bytes, most: int) -> bytes:

@@ -219,7 +219,7 @@ def ways_of_setting(footer: Footer, places: dict[tuple[int, int], FilterPlace]) 
 def test_the_walker_refuses_what_is_no_table():
     from sbbf_tool.parquet import _compact
 
-    raw, table = wire.write(with_meta()), footer_structs._table()
+    raw, table = wire.write(with_meta()), footer_structs.table_of_structs()
     assert _compact.walk(raw, table) is not None
     for wrong in (b"", table[:-1], b"\xff" * len(table), table[:128]):
         with pytest.raises(ValueError, match="table"):

@@ -71,6 +71,10 @@ def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
         "sbbf_tool.storage.listing._RUN": 100,
         "sbbf_tool.running.local._FILES_PER_TASK": 5,
         "sbbf_tool.running.local._FILES_WITHOUT_PROCESSES": 10,
+        # Without threads: tracemalloc is not safe to fork while another thread ends.
+        "sbbf_tool.running.local._FILES_OF_TRIAL": 40,
+        "sbbf_tool.running.local._FILES_PER_SEGMENT": 40,
+        "sbbf_tool.running.local._FILES_PER_SCAN": 10,
         "sbbf_tool.cli.report._MOST_IN_MEMORY": 50,
         "sbbf_tool.cli.formats.ci.MOST_RESULTS": 20,
     }.items():

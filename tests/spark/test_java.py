@@ -152,9 +152,7 @@ def test_a_java_without_the_module_that_spark_requests(machine):
 
 def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(
-        UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"
-    ):
+    with pytest.raises(UsageError, match=r"^PySpark is not installed; pip install '\.\[spark\]'$"):
         session("local[2]")
 
 
@@ -162,7 +160,7 @@ def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.4.4")
     with pytest.raises(
-        UsageError, match=r"^PySpark 3\.4\.4 is too old: .*; pip install 'sbbf-tool\[spark\]'$"
+        UsageError, match=r"^PySpark 3\.4\.4 is too old: .*; pip install '\.\[spark\]'$"
     ):
         spark_version()
 

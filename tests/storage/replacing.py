@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.local import replace_local
 from sbbf_tool.storage.source import LocalSource
 
 OLD = bytes(range(256)) * 1600
@@ -27,7 +27,7 @@ def append(
 ) -> list[str]:
     """Replace `path` by itself with these pieces behind it."""
     with LocalSource(path) as source:
-        return replace(source, os.fspath(target or path), source.size, pieces, verify)
+        return replace_local(source, os.fspath(target or path), source.size, pieces, verify)
 
 
 def names(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.local import replace_local
 from sbbf_tool.storage.source import LocalSource, PlannedSource
 from storage.replacing import set_attribute
 from support.places import as_user, needs_root, open_folder
@@ -23,7 +23,9 @@ ME, MY_GROUP, ANALYSTS, BOB = 20001, 20002, 20003, 20004
 
 def copied(path: Path, target: Path | None = None) -> list[str]:
     with LocalSource(path) as source:
-        return replace(source, os.fspath(target or path), source.size, [b"new"], lambda draft: None)
+        return replace_local(
+            source, os.fspath(target or path), source.size, [b"new"], lambda draft: None
+        )
 
 
 def access_list(*entries: tuple[int, int, int]) -> bytes:
@@ -58,7 +60,7 @@ def test_no_user_may_do_more_with_a_new_file(groups):
             old.chmod(mode)
             new = folder / "new"
             with LocalSource(old) as source, as_user(ME, *groups):
-                replace(source, str(new), source.size, [], lambda draft: None)
+                replace_local(source, str(new), source.size, [], lambda draft: None)
             before, after = old.stat(), new.stat()
             for groups in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
                 more = allowed(after, BOB, groups) & ~allowed(before, BOB, groups)
@@ -202,7 +204,7 @@ def test_a_new_file_has_the_mode_that_any_program_gives_it(
         with monkeypatch.context() as patch, LocalSource(source) as local:
             patch.delattr(os, "umask")
             planned_source = PlannedSource("s3://bucket/key", local, 3, [b"new"])
-            replace(planned_source, str(tmp_path / "ours"), 3, [b"new"], lambda draft: None)
+            replace_local(planned_source, str(tmp_path / "ours"), 3, [b"new"], lambda draft: None)
         (tmp_path / "theirs").write_bytes(b"x")
     finally:
         os.umask(before)

@@ -17,7 +17,7 @@ from sbbf_tool.editing import open_edit
 from sbbf_tool.storage import copying, system_calls
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.leftovers import TEMPORARY_SUFFIX
-from sbbf_tool.storage.local import begin_copy, replace
+from sbbf_tool.storage.local import begin_copy, replace_local
 from sbbf_tool.storage.source import LocalSource
 from support.samples import write_events
 from support.tables import each
@@ -62,7 +62,7 @@ def threads() -> list[str]:
 def replace_with(path: Path, count: int, keep: int, target: Path | None = None) -> None:
     with LocalSource(path) as source, begin_copy(source, str(target or path), count) as begun:
         assert begun is not None
-        replace(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
+        replace_local(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
 
 
 @each("keep", [100_500, 150_000, len(OLD)])
@@ -201,7 +201,7 @@ class Disk:
 def test_a_file_is_written_to_the_disk_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
     with LocalSource(path) as source:
-        replace(source, str(path), len(OLD), [b"new"], lambda file: None)
+        replace_local(source, str(path), len(OLD), [b"new"], lambda file: None)
     assert disk.calls == ["full", "full"], "the file and its folder"
     assert path.read_bytes() == OLD + b"new"
 
@@ -212,7 +212,7 @@ def test_fsync_is_used_where_the_file_system_knows_nothing_else(
 ) -> None:
     disk = Disk(monkeypatch, reason)
     with LocalSource(path) as source:
-        replace(source, str(path), len(OLD), [b"new"], lambda file: None)
+        replace_local(source, str(path), len(OLD), [b"new"], lambda file: None)
     assert disk.calls == ["full", "fsync"] * 2
 
 
@@ -247,7 +247,7 @@ def test_the_temporary_file_is_a_clone_cut_to_its_length(
     path.chmod(mode)
     clones = Clones(monkeypatch)
     with LocalSource(path) as source:
-        replace(source, str(path), keep, [b"new"], lambda file: None)
+        replace_local(source, str(path), keep, [b"new"], lambda file: None)
     assert path.read_bytes() == OLD[:keep] + b"new"
     assert path.stat().st_mode & 0o777 == mode
     assert [name.endswith(TEMPORARY_SUFFIX) for name in clones.names] == [True]

@@ -11,7 +11,7 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import leftovers
-from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.local import replace_local
 from sbbf_tool.storage.source import LocalSource
 from storage.replacing import NEW, OLD, accept, append, failing, names, set_attribute
 from support.places import needs_root
@@ -38,7 +38,7 @@ def test_the_kept_bytes_and_the_pieces_in_order(path, keep):
         memoryview(bytes(8)).cast("Q"),
     ]
     with LocalSource(path) as source:
-        assert replace(source, str(path), keep, pieces, accept) == []
+        assert replace_local(source, str(path), keep, pieces, accept) == []
     assert path.read_bytes() == OLD[:keep] + b"onetwothree" + bytes(8)
     assert names(path.parent) == ["a.parquet"]
 

@@ -17,7 +17,7 @@ import pytest
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage import leftovers, local, system_calls
 from sbbf_tool.storage.leftovers import sweep
-from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.local import replace_local
 from sbbf_tool.storage.source import LocalSource
 from storage.replacing import NEW, OLD, accept, append, failing, names
 from support.places import open_folder, small_disk, without_privileges
@@ -59,7 +59,7 @@ def test_a_reader_of_a_replaced_file_may_not_replace_it_again(path):
     with LocalSource(path) as late:
         append(path)
         with pytest.raises(RefusedError, match="the file changed"):
-            replace(late, str(path), late.size, [b"late"], accept)
+            replace_local(late, str(path), late.size, [b"late"], accept)
     assert path.read_bytes() == NEW
 
 
@@ -451,7 +451,7 @@ def test_a_copy_of_a_part_ends_within_data_and_within_holes(path):
     for keep in (0, 1, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, 3 << 20, 4 << 20):
         out = path.with_name(f"out{keep}")
         with LocalSource(path) as source:
-            replace(source, str(out), keep, [b"new"], accept)
+            replace_local(source, str(out), keep, [b"new"], accept)
         assert out.read_bytes() == old[:keep] + b"new"
 
 

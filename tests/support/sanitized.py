@@ -15,7 +15,11 @@ import pytest
 import sbbf_tool
 
 PACKAGE = Path(sbbf_tool.__path__[0])
-EXTENSIONS = (Path("bloom", "_kernel.c"), Path("parquet", "_compact.c"))
+EXTENSIONS = (
+    Path("bloom", "_kernel.c"),
+    Path("parquet", "_compact.c"),
+    Path("parquet", "_scan.c"),
+)
 _FLAGS = (
     "-shared",
     "-fPIC",

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
+from sbbf_tool import (
+    FilterSpec,
+    Limits,
+    Policy,
+    add_filters,
+    advise,
+    check,
+    explain,
+    inspect,
+)
+from sbbf_tool.cli.options import with_options
+from sbbf_tool.cli.policy import POLICY_OPTIONS
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.catalog import POLICY_NAMES, RULES
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.verbs.check import ensure_columns
+from support.tables import each
 
 
 def required(*columns: str) -> Limits:
@@ -31,6 +44,66 @@ def reason(report: CheckReport, rule: str) -> str | None:
 @pytest.fixture
 def lying(fixtures: Path) -> Path:
     return fixtures / "spark-boolean.parquet"
+
+
+class TestNamesOfOptions:
+    """The settings of the command by their names are those of a policy."""
+
+    @each(
+        "settings, policy",
+        [
+            ({"require": ["user_id"]}, Policy(required("user_id"))),
+            ({"require": "user_id", "quick": True}, Policy(required("user_id"), quick=True)),
+            ({"max_fpp": 0.01}, Policy(Limits(max_fpp=0.01))),
+            ({"engines": "duckdb"}, Policy(Limits(engines=("duckdb",)))),
+            ({"ignore": "efficiency"}, Policy(ignore=("efficiency",))),
+            (
+                {"select": ["saturated"], "fail_on": "info", "min_ndv": 5, "strict": False},
+                Policy(Limits(min_ndv=5), select=("saturated",), fail_on="info"),
+            ),
+            (
+                {"require": ["country"], "filters": FilterSpec(["user_id"], 0.001)},
+                Policy(
+                    Limits(
+                        filters=(
+                            FilterSpec(["country"], judge="existence"),
+                            FilterSpec(["user_id"], 0.001),
+                        )
+                    )
+                ),
+            ),
+        ],
+    )
+    def test_they_make_the_policy(self, fixtures: Path, settings, policy):
+        path = fixtures / "events.parquet"
+        assert check(path, **settings) == check(path, policy)
+
+    def test_a_required_column_without_filters_fails(self, fixtures: Path):
+        assert check(fixtures / "events.parquet", require=["user_id"]).failed
+        assert check(fixtures / "events.parquet", require=["no_such_column"]).failed
+
+    def test_mistakes(self, fixtures: Path):
+        path = fixtures / "events.parquet"
+        with pytest.raises(UsageError, match="not both: max_fpp"):
+            check(path, Policy(), max_fpp=0.5)
+        with pytest.raises(UsageError, match="max fpp must be above 0"):
+            check(path, max_fpp=2)
+        with pytest.raises(TypeError, match="max_fp"):
+            check(path, max_fp=0.5)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="rules"):
+            check(path, rules=[])  # type: ignore[call-arg]
+
+    def test_every_option_has_its_name(self):
+        command = with_options(*POLICY_OPTIONS)(click.command()(lambda **options: None))
+        names = {option.name for option in command.params}
+        assert names - {"baseline"} <= POLICY_NAMES
+
+    def test_engines_are_named_as_by_the_commands(self, fixtures: Path):
+        path = fixtures / "events.parquet"
+        for function in (explain, inspect, advise):
+            arguments = ("user_id", 5) if function is explain else ()
+            by_option = function(path, *arguments, engines=["duckdb"])
+            assert by_option == function(path, *arguments, engine_names=["duckdb"])
 
 
 class TestThreeStates:

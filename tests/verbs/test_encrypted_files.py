@@ -481,7 +481,7 @@ class TestCommands:
             line for line in done.stderr.splitlines() if "can read the keys" not in line
         ] == done.stderr.splitlines()[-1:]
         assert done.stderr.endswith(
-            "the package cryptography is not installed; pip install 'sbbf-tool[encryption]'\n"
+            "the package cryptography is not installed; pip install '.[encryption]'\n"
         )
 
 

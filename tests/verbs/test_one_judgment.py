@@ -163,6 +163,45 @@ def test_check_accepts_what_advise_recommends_and_others_write(tmp_path: Path, s
     assert advise(folder, all_types=True, engine_names=engines).fix is None
 
 
+SIZE_RULES = ("nearly-empty", "larger-than-chunk", "large-for-chunk")
+
+
+@each("seed", range(24), every=4)
+def test_no_rule_finds_the_sizes_that_advise_recommends(tmp_path: Path, seed: int):
+    folder = tmp_path / "lake"
+    write_lake(folder, random.Random(seed))
+    for path in sorted(folder.glob("*.parquet")):
+        fix = advise(path, all_types=True).fix
+        if fix is None:
+            continue
+        carry_out(fix)
+        findings = check(path, Policy(select=SIZE_RULES)).findings
+        assert [(finding.rule, finding.column) for finding in findings] == []
+        assert advise(path, all_types=True).fix is None
+
+
+@each("times, rule", [(2, "large-for-chunk"), (8, "larger-than-chunk")])
+def test_a_size_that_is_found_has_a_fix(tmp_path: Path, times: int, rule: str):
+    path = tmp_path / "large.parquet"
+    pq.write_table(pa.table({"id": list(range(900))}), path, compression="none")
+    add_filters(path, "id", in_place=True, ndv=900 * times)
+    (finding,) = check(path, Policy(select=(rule,))).findings
+    assert finding.fix is not None
+    carry_out(finding.fix)
+    assert not check(path, Policy(select=SIZE_RULES)).findings
+
+
+def test_a_size_that_nothing_resolves_says_why(tmp_path: Path):
+    path = tmp_path / "small.parquet"
+    pq.write_table(pa.table({"id": [7]}), path, compression="none", use_dictionary=False)
+    add_filters(path, "id", in_place=True)
+    (finding,) = check(path, Policy(select=SIZE_RULES)).findings
+    assert (finding.rule, finding.fix) == ("larger-than-chunk", None)
+    assert all("no smaller filters" in evidence.fact for evidence in finding.evidence)
+    (column,) = advise(path).columns
+    assert column.verdict == "no gain"
+
+
 @each("seed", range(24), every=4)
 def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path: Path, seed: int):
     folder = tmp_path / "lake"

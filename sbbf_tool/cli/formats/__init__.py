@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar, cas
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import COMMAND_LINE, OUTPUT, Decorator, with_options
 from sbbf_tool.cli.output import PatientBinary, PatientOutput, is_terminal, terminal
+from sbbf_tool.cli.settings import used_config
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import load
 from sbbf_tool.frozen import Frozen
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from sbbf_tool.cli.commits import Commits
     from sbbf_tool.cli.page import Page
     from sbbf_tool.reports.rows import Row
+    from sbbf_tool.running.plan import Plan
 
 
 MARK = b"sbbf.report"
 """A key in the metadata of Parquet files that are reports, so that a report never replaces a file
 of data."""
 _FOOTER_BYTES = 1 << 16
+_JSON_MARKS = (b'"sbbf.', b"sarif")
+"""What is at the beginning of a report in JSON: the name of its schema, or that of SARIF."""
+_JSON_START_BYTES = 256
 
 
 class StandardOutput:
@@ -82,7 +87,7 @@ def open_file(path: str) -> Iterator[OutputTarget]:
     """Yield a target that becomes the file when the block ends without an error. Raises
     RefusedError and WriteError.
 
-    A Parquet file that is not a report is not replaced.
+    A Parquet or JSON file that is not a report is not replaced.
     """
     from sbbf_tool.storage.whole import write_whole
 
@@ -97,12 +102,16 @@ def open_file(path: str) -> Iterator[OutputTarget]:
 
 
 def _is_data(path: str) -> bool:
-    """Return whether a path is a Parquet file without the mark of a report."""
+    """Return whether a path is a Parquet or JSON file that is no report, such as one of the log of
+    a table."""
     if not os.path.isfile(path):
         return False
     try:
         with open(path, "rb") as stream:
-            start = stream.read(4)
+            start = stream.read(_JSON_START_BYTES)
+            if start.startswith(b"{"):
+                return not any(mark in start for mark in _JSON_MARKS)
+            start = start[:4]
             size = os.fstat(stream.fileno()).st_size
             stream.seek(-min(_FOOTER_BYTES, size), os.SEEK_END)
             end = stream.read(_FOOTER_BYTES)
@@ -185,6 +194,8 @@ class View(Generic[Report]):
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
     """Why no command undoes a change of this command, if none does."""
+    plan: Plan
+    """The run, set before its first report."""
     undo: Any = None
     """Set if the command changes files in place."""
     commits: Commits | None = None
@@ -311,9 +322,7 @@ def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
     return cast(Output, output_class(name, view, target))
 
 
-def output_options(
-    choices: tuple[str, ...] = FORMATS,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output_options(choices: tuple[str, ...] = FORMATS) -> Decorator:
     """Add the options that pass `outputs` to a command: `--format` and `--report`."""
     formats = (
         f"Format of the output, or of --report: {', '.join(choices[:-1])} or "
@@ -321,13 +330,19 @@ def output_options(
     )
     suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
     options = (
-        click.option(
-            "--format", "form", type=click.Choice(choices), metavar="FORMAT", help=formats
+        OUTPUT.option(
+            "--format",
+            "form",
+            formats,
+            type=click.Choice(choices),
+            metavar="FORMAT",
+            introduction="Results are on standard output, everything else on standard error.",
         ),
-        click.option("--report", "report_path", metavar="FILE", help=suffixes),
+        OUTPUT.option("--report", "report_path", suffixes, place=COMMAND_LINE, metavar="FILE"),
     )
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Any) -> Any:
+        @with_options(*options)
         @wraps(function)
         def command(*args: Any, form: str | None, report_path: str | None, **options: Any) -> Any:
             outputs = choose_outputs(form, report_path, choices)
@@ -335,31 +350,44 @@ def output_options(
                 _ensure_no_input(outputs.report)
             return function(*args, outputs=outputs, **options)
 
-        return add_options(command, options)
+        return command
 
     return decorate
 
 
 def _ensure_no_input(report: str) -> None:
     """Raise UsageError if a report would replace another file that the command line names, such as
-    a list of values, or be data."""
+    a list of values, the keys or the new file of a change, or be data."""
     from sbbf_tool.storage.listing import ensure_unlisted
 
-    words: list[object] = []
-    for name, value in click.get_current_context().params.items():
-        if name != "report_path":
-            words += value if isinstance(value, tuple) else (value,)
-    paths = [word.removeprefix("@") for word in words if isinstance(word, str)]
+    paths = list(_named_files())
     if not os.path.lexists(report):
         ensure_unlisted(report, paths, "report")
-    if os.path.isfile(report) and any(
-        os.path.isfile(path) and os.path.samefile(path, report) for path in paths
-    ):
+    place = os.path.realpath(report)
+    if any(os.path.realpath(path) == place for path in paths):
         raise UsageError(
             "the report would replace a file that the command line names too",
             file=report,
             hint="name another",
         )
+
+
+def _named_files() -> Iterator[str]:
+    """Yield the words of the command line that may name files, and the files of keys and settings
+    that the environment names."""
+    context = click.get_current_context()
+    for name, value in context.params.items():
+        if name == "report_path":
+            continue
+        for word in value if isinstance(value, tuple) else (value,):
+            if isinstance(word, str) and "\0" not in word:
+                yield word.removeprefix("@")
+    keys = context.params.get("keys")
+    if keys is not None and keys.path is not None:
+        yield keys.path
+    config = used_config(context)
+    if config is not None:
+        yield config.path
 
 
 def choose_outputs(

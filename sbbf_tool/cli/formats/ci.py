@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 from urllib.parse import quote
@@ -106,6 +107,14 @@ def _in_full(findings: list[Finding]) -> str:
     return "\n".join(escape(line) for line in in_full(findings))
 
 
+def _gaps_of(report: CheckReport) -> Iterator[tuple[str, str, str]]:
+    """Yield what could not be checked: severity, title and text."""
+    for place in report.unreadable:
+        yield "error", "unreadable", place
+    if report.locked_columns:
+        yield "warning", "locked columns", describe_locked(report.locked_columns)
+
+
 class Annotations:
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows
     ten of each kind per step.
@@ -125,11 +134,8 @@ class Annotations:
             return
         for finding in report.findings:
             self._annotate(finding.severity, finding.file, finding.rule, *in_full([finding]))
-        for place in report.unreadable:
-            self._annotate("error", report.file, "unreadable", place)
-        if report.locked_columns:
-            message = describe_locked(report.locked_columns)
-            self._annotate("warning", report.file, "locked columns", message)
+        for severity, title, text in _gaps_of(report):
+            self._annotate(severity, report.file, title, text)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         for lines in self._lines.values():
@@ -189,12 +195,11 @@ class Sarif:
         report: CheckReport = item.report
         for finding in report.findings:
             self._results.append(_result(finding, self._numbers[finding.rule]))
-        for place in report.unreadable:
-            self._is_complete = False
-            self._notifications.append(_notification("error", place, report.file))
-        if report.locked_columns:
-            text = describe_locked(report.locked_columns)
-            self._notifications.append(_notification("warning", text, report.file))
+        self._is_complete &= not report.unreadable
+        for level, _, text in _gaps_of(report):
+            location = {"physicalLocation": _file(report.file)}
+            notification = {"level": level, "message": {"text": text}, "locations": [location]}
+            self._notifications.append(notification)
         if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
             self._keep_worst()
 
@@ -224,14 +229,6 @@ class Sarif:
                 self._left_out += len(items) - MOST_RESULTS
                 items.sort(key=lambda item: _WORST_FIRST.index(item["level"]))
                 del items[MOST_RESULTS:]
-
-
-def _notification(level: str, text: str, file: str) -> dict[str, Any]:
-    return {
-        "level": level,
-        "message": {"text": text},
-        "locations": [{"physicalLocation": _file(file)}],
-    }
 
 
 def _find_site() -> str | None:

@@ -23,6 +23,7 @@ from io import BytesIO
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.hints import install_extra
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
@@ -227,7 +228,7 @@ class Encoding:
             raise UsageError(
                 "manifests of Iceberg and Paimon are Avro files, and the package fastavro is not "
                 "installed",
-                hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'",
+                hint=install_extra("iceberg", "paimon"),
             ) from None
 
         # A record is encoded as its fields, so this one adds no bytes and turns any schema into a

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sbbf_tool.display import redact_text
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.rows import FAILED
 from sbbf_tool.reports.tabular import Tabular
 
 CORRECT = "correct"
@@ -16,7 +17,6 @@ UNUSED = "unused"
 CANNOT_SAY = "cannot say"
 NOTED = "noted"
 WRONG = "wrong"
-FAILED = "failed"
 VERDICTS = (CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED)
 
 

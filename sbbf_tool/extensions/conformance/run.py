@@ -43,7 +43,6 @@ from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reader_process import ReaderAnswer, ReaderProcess
 from sbbf_tool.extensions.conformance.reports import (
     CORRECT,
-    FAILED,
     NOTED,
     UNUSED,
     WRONG,
@@ -57,6 +56,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
 from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.values import read_chunk
+from sbbf_tool.reports.rows import FAILED
 
 # Placeholders of the command of a reader: of one question, and of all.
 _SINGLE = ("file", "column", "value")

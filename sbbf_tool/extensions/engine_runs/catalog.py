@@ -38,7 +38,7 @@ RUNNABLE = {
     for engine in (
         Runnable("duckdb", "DuckDBDriver", "duckdb", "pip install duckdb"),
         Runnable("datafusion", "DataFusionDriver", "datafusion", "pip install datafusion"),
-        Runnable("spark", "SparkDriver", "pyspark", "pip install 'sbbf-tool[spark]'"),
+        Runnable("spark", "SparkDriver", "pyspark", "pip install pyspark"),
         Runnable(
             "clickhouse",
             "ClickHouseDriver",

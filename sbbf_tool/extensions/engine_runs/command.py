@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.choice import VerbChoice
-from sbbf_tool.cli.options import PureSetting
+from sbbf_tool.cli.options import COLUMNS, READING, Option, PureSetting
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.render import value as render_value
@@ -58,8 +58,10 @@ def make_options() -> list[click.Option]:
     )
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
-        click.Option(
+        Option(
             ["--run"],
+            topic=COLUMNS,
+            place=READING,
             multiple=True,
             metavar="NAMES",
             expose_value=False,

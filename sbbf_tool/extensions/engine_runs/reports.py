@@ -15,7 +15,6 @@ from sbbf_tool.reports.tabular import Tabular
 EQUAL = "equal"
 ROWS_DIFFER = "rows differ"
 FAILS_WITH_FILTERS = "fails with filters"
-FAILED = "failed"
 NOT_INSTALLED = "not installed"
 
 # What shows whether an engine uses filters.

@@ -31,7 +31,6 @@ from sbbf_tool.extensions.engine_runs.process import Answers, run_jobs
 from sbbf_tool.extensions.engine_runs.query_files import QueryFiles, prepare_files
 from sbbf_tool.extensions.engine_runs.reports import (
     EQUAL,
-    FAILED,
     FAILS_WITH_FILTERS,
     METRIC,
     NOT_INSTALLED,
@@ -46,7 +45,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.literals import are_text
 from sbbf_tool.query_engines.verdicts import find_engine
-from sbbf_tool.reports.rows import OK, Row
+from sbbf_tool.reports.rows import FAILED, OK, Row
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.storage.places import is_url, parquet_inputs
 from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, Needs, as_name

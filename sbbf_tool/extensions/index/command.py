@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option
-from sbbf_tool.cli.options import RATIO
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, RATIO, READING, SAFETY
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.display import redact
@@ -18,29 +17,32 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import IndexReport
 
 
-@click.command(cls=Command)
-@click.option("-c", "--column", metavar="COLUMN", help="Index this column.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    metavar="FOLDER",
-    help="The folder of a new index; its name ends with .sbbfx.",
+@over_files(
+    COLUMNS.option("-c", "--column", "Index this column.", place=READING, metavar="COLUMN"),
+    SAFETY.option(
+        "-o",
+        "--output",
+        "The folder of a new index; its name ends with .sbbfx.",
+        place=COMMAND_LINE,
+        type=click.Path(),
+        metavar="FOLDER",
+    ),
+    COLUMNS.option(
+        "--fpp",
+        "The highest false-positive rate of a file.  [default: as its filters are]",
+        type=RATIO,
+    ),
+    COLUMNS.option(
+        "--false-files",
+        "Let the index leave about N files per value that do not have it; this chooses --fpp.",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+    ),
+    COLUMNS.flag("--compact", "Merge the parts of the index into one.", place=COMMAND_LINE),
+    SAFETY.flag("--dry-run", "Print what would be read and written."),
+    page_limit_option,
+    metavar="PATH... | INDEX",
 )
-@click.option(
-    "--fpp",
-    type=RATIO,
-    help="The highest false-positive rate of a file.  [default: as its filters are]",
-)
-@click.option(
-    "--false-files",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="Let the index leave about N files per value that do not have it; this chooses --fpp.",
-)
-@click.option("--compact", is_flag=True, help="Merge the parts of the index into one.")
-@click.option("--dry-run", is_flag=True, help="Print what would be read and written.")
-@over_files("PATH... | INDEX", page_limit_option)
 def command(
     files: Files,
     column: str | None,

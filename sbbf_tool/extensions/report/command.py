@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.options import OVERWRITE, allow_option, engines_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option
+from sbbf_tool.cli.options import (
+    COLUMNS,
+    COMMAND_LINE,
+    OVERWRITE,
+    RULES,
+    SAFETY,
+    VIEW,
+    allow_option,
+    engines_option,
+)
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.report import NO_PARTITION
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import RefusedError
@@ -21,33 +30,36 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.report.contents import PageReport
 
 
-@click.command(cls=Command)
-@click.option(
-    "-o",
-    "--output",
-    metavar="PAGE",
-    required=True,
-    type=click.Path(),
-    help="Write this HTML file, which must not exist.",
+@over_files(
+    SAFETY.option(
+        "-o",
+        "--output",
+        "Write this HTML file, which must not exist.",
+        place=COMMAND_LINE,
+        metavar="PAGE",
+        required=True,
+        type=click.Path(),
+    ),
+    COLUMNS.option(
+        "--query",
+        "queries",
+        'Show what excludes each row group in this query: "user_id = 42 AND day IN '
+        "('2026-01-31')\" (repeat for more).",
+        multiple=True,
+        metavar="QUERY",
+    ),
+    RULES.option(
+        "--baseline",
+        "against",
+        "Compare with this report (.json) of an earlier sbbf inspect.",
+        metavar="FILE",
+        type=click.Path(),
+    ),
+    VIEW.flag("--quick", "Skip the rules that read data."),
+    engines_option,
+    page_limit_option,
+    allow_option(OVERWRITE),
 )
-@click.option(
-    "--query",
-    "queries",
-    multiple=True,
-    metavar="QUERY",
-    help='Show what excludes each row group in this query: "user_id = 42 AND day IN '
-    "('2026-01-31')\" (repeat for more).",
-)
-@click.option(
-    "--baseline",
-    "against",
-    metavar="FILE",
-    type=click.Path(),
-    help="Compare with this report (.json) of an earlier sbbf inspect.",
-)
-@click.option("--quick", is_flag=True, help="Skip the rules that read data.")
-@engines_option
-@over_files("PATH...", page_limit_option, allow_option(OVERWRITE))
 def command(
     files: Files,
     output: str,

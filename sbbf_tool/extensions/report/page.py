@@ -46,10 +46,11 @@ from sbbf_tool.extensions.report.pictures.figure import (
 )
 from sbbf_tool.extensions.report.pictures.rates import build_folds_figure
 from sbbf_tool.extensions.report.totals import LakeTotals
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, install_extra
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.request import RunRequest
+from sbbf_tool.storage.listing import ensure_unlisted
 from sbbf_tool.storage.whole import write_whole
 from sbbf_tool.verbs.inspect import InspectReport
 
@@ -147,7 +148,7 @@ class ReportPage:
             from jinja2 import Environment
         except ImportError:
             raise UsageError(
-                "a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'"
+                "a page needs the package jinja2", hint=install_extra("report")
             ) from None
         from markupsafe import Markup
 
@@ -260,6 +261,8 @@ def write_page(
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     target = os.fsdecode(output)
     _ensure_page(target)
+    if isinstance(request.paths, tuple):
+        ensure_unlisted(target, request.paths, "page")
     earlier = None if against is None else read_earlier_inspect(against)
     selection = request.select()
     is_single = selection.file is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.choice import VerbChoice
+from sbbf_tool.cli.options import COMMAND_LINE, SAFETY, Option, Parsed
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
@@ -24,16 +25,13 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COLUMNS = (Heading("hours", COUNT), Heading("copy", NAME))
 
 
-class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    name = "duration"
+def _parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration; None for other text."""
+    match = re.fullmatch(r"(\d{1,9})\s*([smhd])", text.strip(), re.ASCII)
+    return float(int(match[1]) * _SECONDS[match[2]]) if match else None
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        match = re.fullmatch(r"(\d{1,9})\s*([smhd])", str(value).strip(), re.ASCII)
-        if not match:
-            self.fail(f"{value!r} is not a duration; write 90s, 30m, 24h or 7d", param, ctx)
-        return float(int(match[1]) * _SECONDS[match[2]])
+
+_DURATION = Parsed("duration", _parse_duration, "is not a duration; write 90s, 30m, 24h or 7d")
 
 
 def make_options() -> list[click.Option]:
@@ -44,9 +42,11 @@ def make_options() -> list[click.Option]:
             VerbChoice(partial(_make_verb, age), _report, "listing copies").choose()
 
     return [
-        click.Option(
+        Option(
             ["--abandoned"],
-            type=_Duration(),
+            topic=SAFETY,
+            place=COMMAND_LINE,
+            type=_DURATION,
             metavar="AGE",
             expose_value=False,
             callback=remember,

@@ -131,15 +131,26 @@ def _require_any(files: Iterable[Entry], location: Location, message: str) -> It
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:
-    """Return whether there are keys below this key but no object at it. False if listing is denied:
-    the user may still read the object."""
+    """Return whether there are keys below this key but no object at it, or only the mark of a
+    folder. False if listing is denied: the user may still read the object."""
     try:
-        first = _first_key(store, key)
-        if first is None or first == key:
+        first = next(store.objects(key, 1), None)
+        if first is None or (first[0] == key and not _may_mark_folder(first[1])):
             return False
         return _first_key(store, f"{key}/") is not None
     except DeniedError:
         return False
+
+
+def _may_mark_folder(version: Version) -> bool:
+    """Return whether an object is one of 0 bytes, such as consoles, Hadoop and Azure write at the
+    key of a folder."""
+    return version.size == 0
+
+
+def _is_folder(store: ObjectStore, key: str, version: Version) -> bool:
+    """Return whether an object in a listing stands for the folder with the keys below it."""
+    return _may_mark_folder(version) and _first_key(store, f"{key}/") is not None
 
 
 def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[Entry]:
@@ -161,7 +172,7 @@ def _judge(
         if is_hudi_log(key.rpartition("/")[2]):
             return _entry(location, key, version)._replace(is_hudi_log=True)
         if judge_name(key):
-            return _entry(location, key, version)
+            return None if _is_folder(store, key, version) else _entry(location, key, version)
         if key.endswith(_OTHER_CONTENT) or version.size < _LEAST_BYTES:
             return None
         file = _entry(location, key, version)
@@ -178,8 +189,10 @@ def _judge(
     remaining = iter(objects)
     with ThreadPoolExecutor(_THREADS) as threads:
         while part := list(islice(remaining, _JUDGED_AT_ONCE)):
-            needs_bytes = any(not judge_name(key) for key, _ in part)
-            entries = threads.map(judge, part) if needs_bytes else map(judge, part)
+            takes_requests = any(
+                not judge_name(key) or _may_mark_folder(version) for key, version in part
+            )
+            entries = threads.map(judge, part) if takes_requests else map(judge, part)
             yield from (entry for entry in entries if entry is not None)
 
 
@@ -199,6 +212,8 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
             yield from _judge(store, location, group)
         elif is_below is not None:
             for key, version in group:
+                if _is_folder(store, key, version):
+                    continue
                 file = _entry(location, key, version)
                 yield file._replace(is_hudi_log=is_hudi_log(file.path.rpartition("/")[2]))
 

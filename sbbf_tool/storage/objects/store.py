@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from sbbf_tool.display import redact, redact_answer
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.hints import install_extra
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.source import PlannedSource, Source
@@ -152,7 +153,7 @@ def naming_the_extra(service: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         extra = {"s3": "s3", "azure": "azure", "gs": "gcs"}.get(service, "objects")
         raise UsageError(
-            f"{service} needs the package {error.name}", hint=f"pip install 'sbbf-tool[{extra}]'"
+            f"{service} needs the package {error.name}", hint=install_extra(extra)
         ) from error
 
 
@@ -235,12 +236,17 @@ def parse_location(url: str) -> Location:
             f"{scheme}: a URL must not contain a password",
             hint="sbbf takes credentials from the environment, profiles and roles",
         )
+    key = match[3] or ""
+    if bucket.startswith("arn:") and bucket.endswith(":accesspoint"):
+        # The name of an access point follows its ARN after a slash, or after a colon.
+        point, _, key = key.partition("/")
+        bucket = f"{bucket}:{point}"
     if not bucket and service != "hdfs":
         raise UsageError(f"the URL names no bucket: {url}", hint=f"{scheme}://BUCKET/KEY")
     if service in ("s3", "gs"):
         # Different schemes of one service name the same bucket.
         scheme = service
-    return Location(service, f"{scheme}://{bucket}", bucket, match[3] or "")
+    return Location(service, f"{scheme}://{bucket}", bucket, key)
 
 
 def _has_password(service: str, bucket: str) -> bool:

@@ -89,15 +89,15 @@ def ensure_replaceable(source: Source) -> None:
             source.store.ensure_replaceable(source.version)
 
 
-def replace(
+def replace_object(
     source: Source,
     target: str,
     keep: int,
     pieces: tuple[Piece, ...],
     verify: Callable[[Source], None],
 ) -> list[str]:
-    """Replace an object: see `places.replace`. Warnings do not name the object, so that those with
-    one cause are equal."""
+    """Replace an object: see `places.replace_file`. Warnings do not name the object, so that those
+    with one cause are equal."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned_source:
         verify(planned_source)

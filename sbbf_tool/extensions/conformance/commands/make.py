@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import RULES
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.numbers import format_count
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option(
+@RULES.option(
     "--select",
     "only",
+    "Write the files whose names match, such as 'types/*' (repeat for more).",
     metavar="PATTERN",
     multiple=True,
-    help="Write the files whose names match, such as 'types/*' (repeat for more).",
 )
 @output_options()
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:

@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import PureSetting
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, FILES, RULES, RUNNER, pure_setting
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
@@ -35,39 +35,38 @@ _COLUMNS = (
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
-@click.option(
+@COLUMNS.option(
     "--reader",
+    "Test this command with {file} (or {table}, of Paimon), {column} and {value}, or with "
+    "{questions}.",
+    place=COMMAND_LINE,
     metavar="CMD",
-    help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or "
-    "with {questions}.",
 )
-@click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")
-@click.option(
+@COLUMNS.option(
+    "--writer", "Test this command with {in} and {out}.", place=COMMAND_LINE, metavar="CMD"
+)
+@RULES.option(
     "--select",
     "only",
+    "Test with files whose names match, such as 'types/*' (repeat for more).",
     metavar="PATTERN",
     multiple=True,
-    help="Test with files whose names match, such as 'types/*' (repeat for more).",
 )
-@click.option(
-    "--strict",
-    "exact",
-    is_flag=True,
-    help="Also fail if a filter is not used, or only some readers accept it.",
+@FILES.flag(
+    "--strict", "exact", "Also fail if a filter is not used, or only some readers accept it."
 )
-@click.option(
+@pure_setting(
     "--timeout",
-    cls=PureSetting,
+    "Time limit of a call.  [default: 60]",
     type=float,
     metavar="SECONDS",
     default=60,
-    help="Time limit of a call.  [default: 60]",
 )
-@click.option(
+@RUNNER.option(
     "--jobs",
+    "Calls at the same time.  [default: one per core]",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Calls at the same time.  [default: one per core]",
 )
 @output_options()
 def command(

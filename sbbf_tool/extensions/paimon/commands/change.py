@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,17 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.options import OUTSIDE_FILES, WEAK_FILTERS, allow_option
+from sbbf_tool.cli.options import (
+    COLUMNS,
+    COMMAND_LINE,
+    OUTSIDE_FILES,
+    READING,
+    RULES,
+    SAFETY,
+    WEAK_FILTERS,
+    Decorator,
+    allow_option,
+)
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
@@ -23,9 +33,7 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuildReport, RemoveIndexReport
 
 
-_dry_run_option = click.option(
-    "-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing."
-)
+_dry_run_option = SAFETY.flag("-n", "--dry-run", "Build and verify, but write nothing.")
 _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 5),
@@ -41,27 +49,29 @@ _COLUMNS = (
 )
 
 
-def _columns_option(source: str) -> Callable[[Any], Any]:
+def _columns_option(source: str) -> Decorator:
     """Build the option that passes `columns` to a command; `source` names the default columns in
     its help text."""
-    return click.option(
+    return COLUMNS.option(
         "-c",
         "--column",
         "columns",
+        "Column to index (repeat for more); m[key] is an entry of the map m.  [default: the "
+        f"columns named by {source}]",
+        place=READING,
         multiple=True,
         metavar="COL[:items=N,fpp=P]",
-        help="Column to index (repeat for more); m[key] is an entry of the map m.  "
-        f"[default: the columns named by {source}]",
     )
 
 
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
 @_columns_option("the table's options")
-@click.option(
+@COLUMNS.option(
     "--rebuild",
+    "Rebuild the filters of data files that have one for the column.",
+    place=COMMAND_LINE,
     type=click.Choice(("all",)),
-    help="Rebuild the filters of data files that have one for the column.",
 )
 @allow_option(WEAK_FILTERS, OUTSIDE_FILES)
 @_dry_run_option
@@ -133,11 +143,12 @@ def _show_add_index(page: Page, report: AddIndexReport) -> None:
 @click.command(cls=Command)
 @click.argument("data_file", metavar="DATAFILE")
 @_columns_option("the options of the table that the data file belongs to")
-@click.option(
+@SAFETY.option(
     "-o",
     "--output",
+    "Write the index to this file, which must not exist.  [default: DATAFILE.index]",
+    place=COMMAND_LINE,
     metavar="OUT",
-    help="Write the index to this file, which must not exist.  [default: DATAFILE.index]",
 )
 @_dry_run_option
 @page_limit_option
@@ -176,26 +187,25 @@ def _show_build(page: Page, report: BuildReport) -> None:
 
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
-@click.option(
+@COLUMNS.option(
     "-c",
     "--column",
     "columns",
+    "Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the map m.  "
+    "[default: all columns]",
+    place=READING,
     multiple=True,
     metavar="COL",
-    help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the "
-    "map m.  [default: all columns]",
 )
-@click.option(
+@RULES.option(
     "--select",
     "rule",
+    "Remove the whole indexes with this finding: they contradict the format or are missing, and "
+    "Paimon fails on them.",
     type=click.Choice(("unreadable-index",)),
-    help="Remove the whole indexes with this finding: they contradict the format or are "
-    "missing, and Paimon fails on them.",
 )
 @outside_option
-@click.option(
-    "-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing."
-)
+@SAFETY.flag("-n", "--dry-run", "Show what would be removed, but write nothing.")
 @output_options()
 def remove_index(
     table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any

@@ -12,9 +12,10 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.findings import show_findings, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
+from sbbf_tool.cli.options import with_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import Baseline, read_baseline, rule_options
+from sbbf_tool.cli.policy import RULE_OPTIONS, Baseline, read_baseline
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.errors import UnreadableError
@@ -108,7 +109,7 @@ def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
 
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
-@rule_options
+@with_options(*RULE_OPTIONS)
 @table_options
 @page_limit_option
 @output_options(FINDING_FORMATS)

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-import click
-
-from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
+from sbbf_tool.cli.options import COLUMNS, OUTSIDE_FILES, allow_option
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-_snapshot_option = click.option(
+_snapshot_option = COLUMNS.option(
     "--snapshot",
+    "Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
     type=int,
     metavar="N",
-    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
 )
 _BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
 """The folder of a branch, whose metadata it has; the data files are those of the table."""
@@ -47,4 +45,4 @@ def table_options(command: Command) -> Command:
             options[name], options["branch"] = match.groups()
         return command(*args, **options)
 
-    return _snapshot_option(outside_option(cast("Command", wrapped)))
+    return cast("Command", _snapshot_option(outside_option(wrapped)))

@@ -11,9 +11,10 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import COLUMNS, READING
 from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
+from sbbf_tool.cli.query import ALL_ABSENT, SOME_MAY_BE, NegativeValues
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -180,13 +181,14 @@ _ANSWERS = (
 @click.argument("table", metavar="TABLE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")
-@click.option(
+@COLUMNS.option(
     "--values-file",
+    "Also query for the values in this file, one per line without empty ones, or in a column: "
+    "keys.csv:COLUMN; - reads standard input.",
+    place=READING,
     type=click.Path(),
-    help="Also query for the values in this file, one per line without empty ones; - reads "
-    "standard input.",
 )
-@click.option("--null", "with_null", is_flag=True, help="Also query for null.")
+@COLUMNS.flag("--null", "with_null", "Also query for null.", place=READING)
 @table_options
 @output_options()
 def probe(
@@ -213,13 +215,13 @@ def probe(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    query_values = collect_values(values, values_file, with_null)
+    query_values = collect_values(values, values_file, with_null, column)
     report = probe_paimon(table, column, query_values, files=files, **options)
     outputs.print("paimon-probe", report, _show_probe)
     if terminal().verbose:
         num_files = format_count(files.files_read, "file")
         complain(f"read {files.bytes_read:,} bytes from {num_files}", kind="note")
-    return MAYBE if report.remaining else ABSENT
+    return SOME_MAY_BE if report.remaining else ALL_ABSENT
 
 
 def _show_probe(page: Page, report: PaimonProbeReport) -> None:

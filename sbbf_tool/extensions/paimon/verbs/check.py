@@ -39,7 +39,7 @@ from sbbf_tool.reports.findings import (
 )
 from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.verbs.check import FAILED, NOT_RUN, NOTED, PASSED
+from sbbf_tool.verbs.check import FAILS, NOT_RUN, NOTED, PASSED
 
 
 class _IndexPolicy(Policy):
@@ -204,7 +204,7 @@ class _Check:
         if reason is not None:
             outcome = NOT_RUN
         elif any(finding.rule == rule.name for finding in self.findings):
-            outcome = FAILED if self.selection.fails(rule.severity) else NOTED
+            outcome = FAILS if self.selection.fails(rule.severity) else NOTED
         elif reads_data and not self.indexed_columns:
             outcome = NOT_RUN
             reason = "no data file has a Bloom filter"

@@ -37,6 +37,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.extensions.tables import DUCKLAKE
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.hints import install_extra
 
 DUCKDB = "duckdb"
 SQLITE = "sqlite"
@@ -348,7 +349,7 @@ def _connect(name: TableName, write: bool) -> Connection:
         except ImportError as error:
             raise UsageError(
                 f"a DuckLake catalog in this database needs the package {error.name}",
-                hint="pip install 'sbbf-tool[ducklake]'",
+                hint=install_extra("ducklake"),
             ) from error
         except Exception as error:
             if not _is_busy(error) or name.database == SQLITE or time.monotonic() > end:

@@ -33,6 +33,7 @@ from sbbf_tool.extensions.tables.iceberg.source import (
     is_local,
     read_file,
 )
+from sbbf_tool.hints import install_extra
 from sbbf_tool.storage.folders import LocalFolders
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def load_source(name: str) -> CatalogSource:
         properties, catalogs = _read_configuration(catalog_name)
     except ImportError as error:
         problem = "no such file, and a table of an Iceberg catalog needs the package pyiceberg"
-        raise UsageError(problem, file=name, hint="pip install 'sbbf-tool[iceberg]'") from error
+        raise UsageError(problem, file=name, hint=install_extra("iceberg")) from error
     except UnreadableError as error:
         raise error.at(file=name) from error.__cause__
     if properties is None:

@@ -322,7 +322,7 @@ def test_a_package_that_pyiceberg_lacks_is_named(configuration, monkeypatch):
         UsageError, match="PyIceberg lacks the package sqlalchemy for this catalog"
     ) as caught:
         open_in_catalog("lake:n.t")
-    assert "sbbf-tool[iceberg]" not in str(caught.value)
+    assert "[iceberg]" not in str(caught.value)
 
 
 @each("text", ["catalog: [", "catalog:\n  lake:\n    type: no\n", "catalog:\n  lake: 5\n"])

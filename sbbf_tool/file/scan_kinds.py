@@ -1,0 +1,186 @@
+"""What decides the answers of all files of one kind, for the scan in C (`parquet/_scan.h`).
+
+A kind is what a footer states besides row groups and the number of rows: schema, writer, orders of
+the columns, key-values. One file of each kind is opened and judged by the functions that judge
+every file; the scan gets the result. A judgment that depends on more than the kind, and on more
+than the scan checks in each chunk, makes all files of the kind decline.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.file.question import Question
+from sbbf_tool.frozen import Frozen
+from sbbf_tool.parquet import equals, statistics
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES
+from sbbf_tool.parquet.footer_structs import table_of_structs
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.parquet._scan import Kind
+    from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.parquet.footer import Footer
+
+LEFT_OUT = (
+    # pandas describes its index, whose range differs from file to file; Arrow's schema repeats it.
+    "ARROW:schema",
+    "pandas",
+    # Hudi states the least and the greatest key of each file, and a filter of its own.
+    "hoodie_bloom_filter_type_code",
+    "hoodie_max_record_key",
+    "hoodie_min_record_key",
+    "org.apache.hudi.bloomfilter",
+)
+"""Names of key-values that no judgment of a probe reads."""
+
+_ALWAYS_DECLINES = 1
+_HAS_ORDER = 2
+_EQUAL_ONLY = 4
+_RELIABLE = 8
+_FILTERS_ONLY = 16
+_HAS_USUAL = 32
+_NO_ORDER = 0
+_ORDERS = {
+    statistics.SIGNED: 1,
+    statistics.UNSIGNED: 2,
+    statistics.FLOAT: 3,
+    statistics.BYTES: 4,
+    statistics.DECIMAL: 5,
+}
+_CODES = {statistics.SIGNED: "q", statistics.UNSIGNED: "Q", statistics.FLOAT: "d"}
+_WIDTHS = {
+    statistics.SIGNED: (4, 8),
+    statistics.UNSIGNED: (4, 8),
+    statistics.FLOAT: (2, 4, 8),
+}
+_LEAST = -(1 << 63)
+
+
+class KindJudgment(Frozen):
+    """The judgment of one kind."""
+
+    kind: Kind
+    question: Question | None = None
+    """The values as the column holds them; None if all files of the kind decline."""
+    report: Any = None
+    """The report of a file without any of the values; name, row groups and bytes are those of the
+    file that was judged."""
+    is_in_table: bool = False
+    """Whether the files belong to a table with a known schema, so that folders state nothing."""
+
+
+def key_of_kind(footer: Footer) -> bytes | None:
+    """Return the bytes that decide the kind of a footer; None if the scan declines it."""
+    from sbbf_tool.parquet import _scan
+
+    return _scan.key(footer.raw, table_of_structs(), names_left_out())
+
+
+def names_left_out() -> bytes:
+    """Return the names of `LEFT_OUT`, each after its length."""
+    names = bytearray()
+    for name in LEFT_OUT:
+        names.append(len(name))
+        names += name.encode()
+    return bytes(names)
+
+
+def declining(key: bytes) -> KindJudgment:
+    """Return the judgment by which all files of a kind decline."""
+    return KindJudgment((key, _numbers(_ALWAYS_DECLINES), b"", b"", b""))
+
+
+def judge_kind(
+    file: ParquetFile, key: bytes, question: Question, report: Any, *, filters_only: bool
+) -> KindJudgment:
+    """Judge the kind of a file for a question about one of its columns."""
+    column = question.column
+    footer = file.footer
+    if footer.index is None or _depends_on_more(footer, question):
+        return declining(key)
+    order = statistics.order_of(column)
+    if order == statistics.DECIMAL and column.width is None:
+        order = None  # such bounds are not reliable
+    if order in _WIDTHS and column.width not in _WIDTHS[order]:
+        return declining(key)
+    flags = _flags_of_bounds(footer, column)
+    if filters_only:
+        flags |= _FILTERS_ONLY
+    usual = statistics.undoubted_numbers(footer, column)
+    low = high = 0
+    if usual is not None:
+        if order not in (statistics.SIGNED, statistics.UNSIGNED):
+            return declining(key)
+        flags |= _HAS_USUAL
+        low = max(usual.start, _LEAST)
+        high = usual.stop - 1
+    keys = question.row.keys
+    if order is None:
+        keys = ()
+    try:
+        packed, offsets = _pack(keys, order, column.width)
+    except (OverflowError, TypeError):
+        return declining(key)
+    numbers = _numbers(
+        flags,
+        len(footer.columns),
+        column.index,
+        PHYSICAL_TYPES.index(column.physical),
+        column.width or 0,
+        _NO_ORDER if order is None else _ORDERS[order],
+        low,
+        high,
+        len(keys),
+    )
+    kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
+    return KindJudgment(kind, question, report, file.is_in_table)
+
+
+def _numbers(flags: int, *others: int) -> bytes:
+    numbers = array("q", [flags, *others])
+    numbers.extend([0] * (9 - len(numbers)))
+    return numbers.tobytes()
+
+
+def _depends_on_more(footer: Footer, question: Question) -> bool:
+    """Return whether answers for a question depend on more than the kind of a file and what the
+    scan checks."""
+    column = question.column
+    is_plain = column.physical in PHYSICAL_TYPES and not (
+        column.doubt or column.reading.doubt or column.variant or column.is_null_typed
+    )
+    if not is_plain or equals.uncertainty(footer, column):
+        return True
+    return bool(question.verdicts or question.has_buffers or question.may_have_other_meaning)
+
+
+def _flags_of_bounds(footer: Footer, column: Column) -> int:
+    """Return which of the stated bounds count: see `statistics.stated_bounds`."""
+    trust = statistics.trusted_bounds(footer, column)
+    flags = 0
+    if trust.newer:
+        flags |= _HAS_ORDER
+    if trust.older:
+        flags |= _RELIABLE
+    if trust.only_equal:
+        flags |= _EQUAL_ONLY
+    return flags
+
+
+def _pack(keys: Sequence[Any], order: str | None, width: int | None) -> tuple[bytes, bytes]:
+    """Return the keys of values in one block, and where each begins if they are of any length.
+    Raises OverflowError, TypeError."""
+    if order is None:
+        return b"", b""
+    if order in _CODES:
+        return array(_CODES[order], keys).tobytes(), b""
+    if order == statistics.DECIMAL:
+        assert width is not None
+        parts = [key.to_bytes(width, "big", signed=True) for key in keys]
+        return b"".join(parts), b""
+    offsets = array("Q", accumulate(map(len, keys), initial=0))
+    return b"".join(keys), offsets.tobytes()

@@ -1,0 +1,440 @@
+"""A scan answers for many plain files as opening each of them does, or declines."""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.file import layout, scan, scan_kinds
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.parquet import footer_structs, large_footers
+from sbbf_tool.running.run import run
+from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.verb import COMPARE_SCANS, Given
+from support.scans import Compared, compare, compare_mutants, join, mutants, sample, split
+from support.tables import each
+
+pytestmark = pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan was not built")
+
+VALUES = ("0", "1", "7", "42", "name 7", "a", "-1.5", "2024-01-01", "2024-01-01 00:00:00", "0x00ff")
+
+
+def scanned(verb: Probe, paths: list[str], **given: Any) -> list[Any]:
+    """Return the report of each file, or None."""
+    scan_files = verb.scanner(Given(**given))
+    assert scan_files is not None
+    return list(scan_files(paths))
+
+
+def write(path: Path, ids: Any, **options: Any) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    filters = {"id": {"ndv": 100, "fpp": 0.001}}
+    pq.write_table(pa.table({"id": ids}), path, bloom_filter_options=filters, **options)
+    return str(path)
+
+
+# --- The same answers ---
+
+
+def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compared:
+    """Compare the answers of files of any kind for all their columns."""
+    total = Compared()
+    for path in paths:
+        try:
+            with ParquetFile.open(path) as file:
+                columns = [column.name for column in file.footer.columns]
+        except SbbfError:
+            columns = ["id"]
+        for name in columns[:40]:
+            for value in values:
+                for verb in (Probe(name, [value]), Probe(name, [value, "8"], filters_only=True)):
+                    total += _compare_or_fail_alike(verb, str(path))
+    return total
+
+
+def _compare_or_fail_alike(verb: Probe, path: str) -> Compared:
+    """Compare the answers of a file; a scan declines a file that cannot be queried."""
+    try:
+        verb.carry(path, Given(reuse=Reuse()))
+    except SbbfError:
+        assert scanned(verb, [path]) == [None]
+        return Compared(declined=1)
+    return compare(verb, [path])
+
+
+@each("values", [("42", "name 7")], heavy=[VALUES])
+def test_fixtures(fixtures, values):
+    paths = sorted(path for path in fixtures.rglob("*.parquet") if path.is_file())
+    assert _compare_files(paths, values).answered > 100
+
+
+@pytest.mark.heavy
+def test_the_conformance_corpus(conformance):
+    paths = sorted(path for path in conformance.rglob("*.parquet") if path.is_file())
+    assert _compare_files(paths).answered > 1000
+
+
+def test_generated_and_damaged_files(tmp_path):
+    counts = compare_mutants(tmp_path, 1, rounds=12)
+    assert counts["answered"] > 200
+    assert counts["without"] > 20
+
+
+@pytest.mark.nightly(minutes=40)
+@each("seed", range(8))
+def test_two_million_answers(tmp_path, seed):
+    given = 0
+    rounds = 0
+    while given < 250_000:
+        counts = compare_mutants(tmp_path, 1000 * (seed + 1) + rounds, rounds=100)
+        given += counts.total()
+        rounds += 1
+
+
+# --- What answers ---
+
+
+def _write_pandas(path: Path, ids: range) -> None:
+    frame = pa.table({"id": ids, "name": [f"n{number}" for number in ids]}).to_pandas()
+    frame.index = range(ids.start, ids.stop)
+    frame.to_parquet(path, engine="pyarrow")
+
+
+def _write_polars(path: Path, ids: range) -> None:
+    polars = pytest.importorskip("polars")
+    polars.DataFrame({"id": ids, "name": [f"n{number}" for number in ids]}).write_parquet(path)
+
+
+def _write_duckdb(path: Path, ids: range) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.sql(
+        f"copy (select i as id, 'n' || i as name from range({ids.start}, {ids.stop}) t(i)) "
+        f"to '{path}' (format parquet)"
+    )
+
+
+def _write_pyarrow(path: Path, ids: range) -> None:
+    table = pa.table({"id": ids, "name": [f"n{number}" for number in ids]})
+    filters = {"id": {"ndv": len(ids), "fpp": 0.001}, "name": {"ndv": len(ids), "fpp": 0.001}}
+    pq.write_table(table, path, row_group_size=40, bloom_filter_options=filters)
+
+
+def _write_older_pyarrow(path: Path, ids: range) -> None:
+    pq.write_table(pa.table({"id": ids, "name": [f"n{number}" for number in ids]}), path)
+
+
+@each(
+    "write_file",
+    [_write_pandas, _write_polars, _write_duckdb, _write_pyarrow, _write_older_pyarrow],
+)
+def test_no_plain_file_declines_whose_statistics_or_filters_exclude(tmp_path, write_file):
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(20)]
+    for number, path in enumerate(paths):
+        write_file(Path(path), range(number * 100, number * 100 + 100))
+    assert compare(Probe("id", [5_000]), paths) == (20, 20, 0)
+    assert compare(Probe("name", ["zzz"]), paths) == (20, 20, 0)
+
+
+def test_no_file_with_a_filter_declines(fixtures, tmp_path):
+    """Those of other writers, with a value that the column holds and one that it does not."""
+    paths = [
+        fixtures / f"{writer}-filters.parquet" for writer in ("duckdb", "datafusion", "pyarrow")
+    ]
+    for path in (*paths, fixtures / "spark-filters.parquet"):
+        with ParquetFile.open(path) as file:
+            places = file.footer.filter_places()
+            names = {file.footer.columns[column].name for _, column in places}
+            num_row_groups = file.footer.num_row_groups
+        for name in sorted(names):
+            if (
+                sum(file.footer.columns[column].name == name for _, column in places)
+                < num_row_groups
+            ):
+                continue
+            for value in ("1", "name 7", "1.5"):
+                report = Probe(name, [value])(path, strict=False)
+                if not report.queried[0].verdict:
+                    assert compare(Probe(name, [value]), [str(path)]).declined == 0, (path, name)
+
+
+def test_many_values_have_the_hits_of_each_row_group(tmp_path):
+    path = write(tmp_path / "a.parquet", range(100), row_group_size=20)
+    assert compare(Probe("id", list(range(50, 150))), [path]) == (1, 0, 0)
+    [report] = scanned(Probe("id", [25, 99, 1000]), [path])
+    assert [(hit.value, hit.row_groups) for hit in report.hits] == [("25", (1,)), ("99", (4,))]
+
+
+def test_very_many_hits(tmp_path):
+    path = write(tmp_path / "a.parquet", range(3000), row_group_size=1000)
+    verb = Probe("id", list(range(-10, 5000)))
+    assert compare(verb, [path]) == (1, 0, 0)
+    [report] = scanned(verb, [path])
+    assert len(report.hits) >= 3000
+
+
+@each(
+    "options",
+    [{"confirm": True}, {"confirm": True, "rows": True}, {"also": {"name": ["b"]}}],
+)
+def test_files_that_are_excluded_are_not_read(tmp_path, options):
+    path = str(tmp_path / "a.parquet")
+    filters = {"id": {"ndv": 100, "fpp": 0.001}}
+    table = pa.table({"id": range(0, 100, 2), "name": ["a"] * 50})
+    pq.write_table(table, path, bloom_filter_options=filters)
+    assert compare(Probe("id", [13, 999], **options), [path]) == (1, 1, 0)
+    assert scanned(Probe("id", [14], **options), [path]) == [None]
+
+
+# --- What declines ---
+
+
+def test_what_is_no_plain_file_is_declined(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "short").write_bytes(b"PAR1")
+    (tmp_path / "text").write_bytes(b"no Parquet file at all")
+    names = [str(tmp_path / name) for name in ("fifo", "short", "text", "missing", "")]
+    plain = write(tmp_path / "a.parquet", range(5))
+    paths = [*names, str(tmp_path), "", "a\0b", f"file://{plain}", plain]
+    answers = scanned(Probe("id", [99]), paths)
+    assert answers[:-1] == [None] * (len(paths) - 1)
+    assert answers[-1].is_absent
+
+
+def test_folders_that_state_the_column_are_declined(tmp_path):
+    stated = write(tmp_path / "ID=99" / "a.parquet", range(5))
+    other = write(tmp_path / "day=1" / "a.parquet", range(5))
+    answers = scanned(Probe("id", [99]), [stated, other])
+    assert answers[0] is None
+    assert answers[1].is_absent
+
+
+def test_files_of_too_many_kinds_are_declined(tmp_path, monkeypatch):
+    monkeypatch.setattr(scan, "_MOST_KINDS", 3)
+    paths = []
+    for number in range(6):
+        path = tmp_path / f"{number}.parquet"
+        filters = {"id": {"ndv": 100, "fpp": 0.001}}
+        table = pa.table({"id": range(5)}).replace_schema_metadata({"k": str(number)})
+        pq.write_table(table, path, bloom_filter_options=filters)
+        paths.append(str(path))
+    answers = scanned(Probe("id", [99]), paths)
+    assert [answer is None for answer in answers] == [False] * 3 + [True] * 3
+
+
+@each(
+    "options",
+    [
+        {"dialect": "draft1-raw"},
+        {"compares": lambda column: True},
+    ],
+)
+def test_other_questions_are_not_scanned(options):
+    assert Probe("id", [1], **options).scanner(Given()) is None
+
+
+def test_keys_and_every_column_are_not_scanned():
+    assert Probe(None, [1]).scanner(Given()) is None
+    assert Probe("id", [1]).scanner(Given(keys={"footer": b"0" * 16})) is None
+
+
+def test_a_filter_without_a_length_may_run_into_the_next_one(tmp_path):
+    path = tmp_path / "a.parquet"
+    ids = list(range(0, 200, 2))
+    filters = {name: {"ndv": 100, "fpp": 0.01} for name in ("first", "v")}
+    table = pa.table({"first": ids, "v": ids})
+    pq.write_table(table, path, bloom_filter_options=filters, use_dictionary=False)
+    start, metadata = split(path.read_bytes())
+    first, second = (chunk.meta_data for chunk in metadata.row_groups[0].columns)
+    first.bloom_filter_length = second.bloom_filter_length = None
+    path.write_bytes(join(start, metadata))
+    assert compare(Probe("v", [101]), [str(path)]).answered == 1
+    offset = second.bloom_filter_offset
+    header = start[offset : offset + 16]
+    first.bloom_filter_offset = offset - 40
+    data = start[: offset - 40] + header + start[offset - 24 :]
+    path.write_bytes(join(data, metadata))
+    assert scanned(Probe("v", [101]), [str(path)]) == [None]
+    assert not Probe("v", [101])(path).is_absent
+
+
+def test_a_filter_that_runs_into_the_footer_is_declined(tmp_path):
+    path = tmp_path / "a.parquet"
+    filters = {"v": {"ndv": 100, "fpp": 0.01}}
+    table = pa.table({"v": range(0, 200, 2)})
+    pq.write_table(table, path, bloom_filter_options=filters, use_dictionary=False)
+    start, metadata = split(path.read_bytes())
+    meta = metadata.row_groups[0].columns[0].meta_data
+    offset = meta.bloom_filter_offset
+    meta.bloom_filter_length = None
+    path.write_bytes(join(start, metadata))
+    assert compare(Probe("v", [101]), [str(path)]).answered == 1
+    assert start[offset : offset + 3] == b"\x15\x80\x02"  # 128 bytes
+    data = start[:offset] + b"\x15\x80\x04" + start[offset + 3 :]
+    path.write_bytes(join(data, metadata))
+    assert scanned(Probe("v", [101]), [str(path)]) == [None]
+    assert Probe("v", [101])(path).unreadable
+
+
+# --- Runs ---
+
+
+def _rows(paths: list[str], **options: Any) -> list[tuple[Any, ...]]:
+    rows = []
+    for row in run(Probe("id", [31, 62]), paths, **options):
+        report = None if row.report is None else (row.report.hits, row.report.inconclusive)
+        rows.append((row.path, row.status, row.reason, report))
+    return rows
+
+
+@each("jobs", [1, 2])
+def test_a_run_has_the_same_rows_in_the_same_order(tmp_path, monkeypatch, jobs):
+    paths = []
+    for number in range(70):
+        path = tmp_path / f"{number:02}.parquet"
+        paths.append(write(path, range(number, number + 2)))
+        if number % 7 == 3:
+            path.write_bytes(path.read_bytes()[:-1])
+        elif number % 7 == 5:
+            pq.write_table(pa.table({"id": [0, 99]}), path)
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SCAN", 8)
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_OF_TRIAL", 16)
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SEGMENT", 24)
+    answers = _rows(paths, jobs=jobs)
+    monkeypatch.setattr(scan, "can_scan", lambda: False)
+    assert answers == _rows(paths, jobs=jobs)
+    assert [path for path, *_ in answers] == paths
+
+
+def test_where_a_scan_answers_for_few_files_it_ends(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [0, 99]}), path)
+    paths = []
+    for number in range(60):
+        paths.append(str(tmp_path / f"{number:02}.parquet"))
+        os.link(path, paths[-1])
+    monkeypatch.setattr("sbbf_tool.running.local._FILES_OF_TRIAL", 40)
+    names = []
+    really = scan.FileScan.__call__
+
+    def noting(self: scan.FileScan, paths: list[str]) -> Any:
+        names.extend(paths)
+        return really(self, paths)
+
+    monkeypatch.setattr(scan.FileScan, "__call__", noting)
+    assert [path for path, *_ in _rows(paths)] == paths
+    assert names == paths[:40]
+
+
+def test_the_variable_compares_both_ways(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", range(5))
+    monkeypatch.setenv(COMPARE_SCANS, "1")
+    assert Probe("id", [99])(path).is_absent
+    monkeypatch.setattr(scan.ScannedFile, "row_groups", 7)
+    with pytest.raises(AssertionError, match="the scan answers"):
+        Probe("id", [99])(path)
+
+
+# --- Kinds ---
+
+
+def test_no_judgment_of_a_probe_reads_a_key_value_that_decides_no_kind():
+    looked_up = set(scan_kinds.LEFT_OUT) & set(large_footers._KEYS_READ)
+    assert looked_up == {"ARROW:schema"}
+    package = Path(scan.__file__).parents[1]
+    readers = set()
+    for path in package.rglob("*.py"):
+        if "arrow_schema" not in path.read_text():
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "sbbf_tool.parquet.arrow_schema":
+                readers.add(path.relative_to(package).parts[0])
+    assert readers == {"advice", "query_engines", "verbs"}
+    for path in ((package / "verbs" / "probe.py"), *(package / "file").glob("*.py")):
+        assert "arrow_schema" not in path.read_text()
+
+
+def test_the_kind_of_a_footer_is_the_same_for_other_row_groups(tmp_path):
+    keys = set()
+    for number in range(3):
+        path = write(tmp_path / "a.parquet", range(number * 10 + 1), row_group_size=number + 1)
+        with ParquetFile.open(path) as file:
+            keys.add(scan_kinds.key_of_kind(file.footer))
+    assert len(keys) == 1
+    assert None not in keys
+
+
+def test_invalid_arguments_are_refused():
+    table = footer_structs.table_of_structs()
+    kind = (b"", bytes(72), b"", b"", b"")
+    for arguments in (
+        (b"a", (), table, b""),
+        (b"a\0", (kind,), table, b""),
+        (b"a\0", ((b"",),), table, b""),
+        (b"a\0", (), table[1:], b""),
+    ):
+        with pytest.raises(ValueError, match=r"NUL|not a table"):
+            scan._scan.scan(*arguments)
+
+
+def test_kinds_with_random_numbers_are_refused_or_answer(tmp_path):
+    path = write(tmp_path / "a.parquet", range(5))
+    table = footer_structs.table_of_structs()
+    with ParquetFile.open(path) as file:
+        key = scan_kinds.key_of_kind(file.footer)
+    choose = random.Random(1)
+    assert key is not None
+    for _ in range(2000):
+        numbers = [choose.choice((0, 1, 2, 3, 4, 5, 8, 63, -1)) for _ in range(9)]
+        packed = b"".join(number.to_bytes(8, "little", signed=True) for number in numbers)
+        keys, offsets = (choose.randbytes(8 * choose.randrange(4)) for _ in range(2))
+        kind = (key, packed, keys, offsets, choose.randbytes(8 * choose.randrange(4)))
+        try:
+            scan._scan.scan(os.fsencode(path) + b"\0", (kind,), table, b"")
+        except ValueError:
+            continue
+
+
+# --- Places ---
+
+
+def _shared_filters(path: Path) -> list[bool]:
+    """Return of each filter of a file whether it shares bytes with other contents."""
+    shared = []
+    with ParquetFile.open(path) as file:
+        for row_group, column in file.footer.filter_places():
+            try:
+                stored = file.stored_filter(row_group, file.footer.columns[column])
+            except SbbfError:
+                continue
+            if stored is not None:
+                shared.append(layout.shares_bytes(file, stored))
+    return shared
+
+
+def test_places_by_the_extension_are_those_of_the_footer(tmp_path, monkeypatch):
+    choose = random.Random(5)
+    path = tmp_path / "a.parquet"
+    seen = Counter[bool]()
+    for name in ("int64", "string", "double") * 4:
+        made = sample(tmp_path, name, choose)
+        for data in (made.data, *mutants(made.data, choose, 40)):
+            path.write_bytes(data)
+            try:
+                shared = _shared_filters(path)
+            except SbbfError:
+                continue
+            seen.update(shared)
+            with monkeypatch.context() as patch:
+                patch.setattr(layout, "_scan", None)
+                assert _shared_filters(path) == shared
+    assert min(seen[True], seen[False]) > 20
