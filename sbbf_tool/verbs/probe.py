@@ -260,10 +260,12 @@ class Probe(ReadingVerb[ProbeReport]):
         from sbbf_tool.file.scan_kinds import declining, judge_kind
 
         conditions = self._conditions(file)
-        questions = [each.about for each in conditions if isinstance(each.about, Question)]
-        is_warned = any(question.may_have_other_meaning for question in questions)
-        if is_warned or len(questions) < len(conditions):
-            return declining(key)
+        questions = []
+        for condition in conditions:
+            question = condition.about
+            if not isinstance(question, Question) or question.may_have_other_meaning:
+                return declining(key)
+            questions.append(question)
         plain = replace(self, confirm=False, rows=False)
         report = replace(plain._report(file, conditions), hits=(), inconclusive=(), unreadable=())
         return judge_kind(file, key, questions[0], report, filters_only=self.filters_only)
