@@ -105,8 +105,9 @@ def test_two_million_answers(tmp_path, seed):
 
 
 def _write_pandas(path: Path, ids: range) -> None:
-    frame = pa.table({"id": ids, "name": [f"n{number}" for number in ids]}).to_pandas()
-    frame.index = range(ids.start, ids.stop)
+    pandas = pytest.importorskip("pandas")
+    names = [f"n{number}" for number in ids]
+    frame = pandas.DataFrame({"id": ids, "name": names}, index=range(ids.start, ids.stop))
     frame.to_parquet(path, engine="pyarrow")
 
 

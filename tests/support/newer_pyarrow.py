@@ -66,7 +66,9 @@ MISSING = {
 
 _ICEBERG = "pyarrow 17 is the first that pyiceberg writes files with"
 _BEHIND_CHUNKS = "pyarrow 14 writes bytes after each column chunk that nothing references"
+_TIMES_IN_UTC = "this pyarrow writes times of the day as times in UTC, which no comparison decides"
 WRONG = {
+    "tests/verbs/test_conditions.py::test_no_row_is_lost": _TIMES_IN_UTC,
     "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": (
         _BEHIND_CHUNKS
     ),
