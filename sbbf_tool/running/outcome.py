@@ -157,7 +157,6 @@ class Outcome:
         """What files have under the names of the columns."""
         self.unmatched = list(unmatched)
         """Declared paths that no file has matched so far, with their folders."""
-        self.last_path: str | None = None
 
     @property
     def summary(self) -> Summary:
@@ -174,7 +173,6 @@ class Outcome:
         self.counts[_kind_of(row, in_table=in_table)] += 1
         self.unchanged += row.is_unchanged
         self.columns.add(row)
-        self.last_path = row.path
         if row.status in (REFUSED, FAILED) and len(self.errors) < _MOST_ERRORS:
             self.errors.append(f"{row.path}: {row.reason}")
         if self.unmatched:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -150,7 +151,9 @@ class Rows(Generic[Report]):
         self.outcome = Outcome(plan.columns, plan.changes, plan.unmatched)
         self._plan = plan
         self._raises = raises
-        self._held: list[Row[Report]] | None = [] if holds_back else None
+        self._holds_back = holds_back
+        self._waiting: deque[Row[Report]] = deque()
+        """The rows that are counted, and that nobody has taken."""
         self._rows = self._run()
 
     @property
@@ -179,14 +182,18 @@ class Rows(Generic[Report]):
                     pass
 
     def left_over(self, last_taken: str | None) -> Iterator[Row[Report]]:
-        """Yield the rows of files that were done when the run ended early, after the last file
-        whose row was taken."""
-        last_path = self.outcome.last_path
-        for row in self._plan.runner.rest:
-            if row.path != last_path:
+        """Yield the rows of files that were done when the run ended early, but that nobody took;
+        `last_taken` is the path of the last row that was."""
+        counted = {row.path for row in self._waiting}
+        counted.add(last_taken or "")
+        seen = {last_taken}
+        for row in [*self._waiting, *self._plan.runner.rest]:
+            if row.path not in counted:
                 self.outcome.add(row, in_table=False)
-            if row.path != last_taken:
+            if row.path not in seen:
                 yield row
+            seen.add(row.path)
+            counted.add(row.path)
 
     def _run(self) -> Generator[Row[Report], None, None]:
         plan = self._plan
@@ -205,34 +212,37 @@ class Rows(Generic[Report]):
                     if part.change is not None:
                         rows = part.change.rows(carry, part.work)
                     for row in rows:
+                        self._waiting.append(row)
                         self.outcome.add(row, in_table=part.change is not None)
-                        yield from self._admit(row)
+                        if self._waits(row):
+                            continue
+                        while self._waiting:
+                            yield self._waiting[0]
+                            self._waiting.popleft()
         if self._raises:
             self._ensure_known()
-        yield from self._release()
+        if self._waiting:
+            self._ensure_usable()
+        while self._waiting:
+            yield self._waiting[0]
+            self._waiting.popleft()
 
-    def _admit(self, row: Row[Report]) -> Sequence[Row[Report]]:
-        """Return the rows that can be yielded now that there is this one."""
-        if self._held is None:
-            return (row,)
-        self._held.append(row)
+    def _waits(self, row: Row[Report]) -> bool:
+        """Return whether a row is held back, as all before it were."""
+        if not self._holds_back:
+            return False
         is_unusable = row.exit_code == UsageError.exit_code or lacks_columns(row)
-        if is_unusable and len(self._held) <= _MOST_HELD:
-            return ()
-        held = self._held
-        self._held = None
-        return held
+        self._holds_back = is_unusable and len(self._waiting) <= _MOST_HELD
+        return self._holds_back
 
-    def _release(self) -> Sequence[Row[Report]]:
-        """Return the rows that were held back to the end, if files that an index has left out may
-        have the columns. Raises the first error otherwise."""
-        if not self._held:
-            return ()
-        if not self._plan.selection.excluded:
-            self._ensure_known()
-            first = self._held[0]
-            raise first.error or UsageError(reason_of(first), file=first.path)
-        return self._held
+    def _ensure_usable(self) -> None:
+        """Raise the first error of the rows that were held back to the end, unless files that an
+        index has left out may have the columns."""
+        if self._plan.selection.excluded:
+            return
+        self._ensure_known()
+        first = self._waiting[0]
+        raise first.error or UsageError(reason_of(first), file=first.path)
 
     def _ensure_known(self) -> None:
         """Raise UsageError for a column that no file has."""

@@ -9,16 +9,26 @@ interrupt that ended the work is remembered until the run has ended.
 from __future__ import annotations
 
 import threading
-from typing import NoReturn
+import time
+
+_SAME_EVENT_SECONDS = 0.5
+"""One event may send several signals, to a process and to its group: those that follow the first
+one at once must not end the work that undoes things."""
 
 
 class _Memory:
     received: BaseException | None = None
+    at: float = 0.0
 
 
-def interrupt(error: BaseException) -> NoReturn:
-    """Remember an interrupt, and raise it: for the handler of a signal."""
+def interrupt(error: BaseException) -> None:
+    """Remember an interrupt, and raise it: for the handler of a signal. Signals that belong to the
+    event of the last one are ignored."""
+    now = time.monotonic()
+    if _Memory.received is not None and now - _Memory.at < _SAME_EVENT_SECONDS:
+        return
     _Memory.received = error
+    _Memory.at = now
     raise error
 
 

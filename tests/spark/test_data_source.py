@@ -182,7 +182,7 @@ def test_a_row_a_finding(read, fixtures):
         {**plain(finding), "status": "ok", "reason": None}
         for finding in check(file, policy).findings
     ]
-    assert len(rows) > 1
+    assert rows
 
 
 def test_indexes_of_a_paimon_table(read, fixtures):
@@ -225,7 +225,7 @@ def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, 
 
     with pytest.raises(PySparkException) as error:
         read(fixtures, **options).collect()
-    assert "UsageError" in str(error.value)
+    assert any(name in str(error.value) for name in ("UsageError", "MalformedError"))
     assert message in str(error.value)
 
 
