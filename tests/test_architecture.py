@@ -342,7 +342,7 @@ def test_imports_go_one_way():
 
 
 def test_the_library_imports_no_screen():
-    """Whoever imports the command line, or a screen of an extension, is one."""
+    """Only the command line and the screens of extensions import either of them."""
     wrong = []
     for path in modules():
         if room_of(path) in ("cli", "__main__") or is_screen(module_of(path)):

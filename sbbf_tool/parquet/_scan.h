@@ -463,10 +463,27 @@ static int is_of_usual_size(const struct walk *w)
            w->num_pairs <= MANY_PAIRS && w->num_orders <= w->num_schema;
 }
 
+/* Read the header of a field of a struct, and find what the table has for it: NULL if nothing. A known field that occurs twice is refused. */
+static Py_ssize_t read_field_once(const struct footer *f, Py_ssize_t pos, unsigned number, struct field *field, uint32_t *seen,
+                                  const uint8_t **slot)
+{
+    pos = read_field(f, pos, field);
+    if (pos == REFUSED || field->kind == STOP)
+        return pos;
+    *slot = find_slot(f, number, field);
+    if (!*slot)
+        return pos;
+    if (*seen & UINT32_C(1) << field->id)
+        return REFUSED;
+    *seen |= UINT32_C(1) << field->id;
+    return pos;
+}
+
 /* Walk over the footer, whose bytes and table `w` has; return whether it is plain, and leave its key and its spans in the scratch. */
 static int walk_footer(struct walk *w)
 {
     struct field field = {0, STOP};
+    const uint8_t *slot = NULL;
     Py_ssize_t pos = 0, start;
     uint32_t seen = 0;
     uint64_t elements;
@@ -476,16 +493,11 @@ static int walk_footer(struct walk *w)
     memset(w->last_span, 0, sizeof w->last_span);
     w->f.elements = &w->elements;
     for (;;) {
-        pos = read_field(&w->f, pos, &field);
+        pos = read_field_once(&w->f, pos, 0, &field, &seen, &slot);
         if (pos == REFUSED)
             return 0;
         if (field.kind == STOP)
             break;
-        const uint8_t *slot = find_slot(&w->f, 0, &field);
-        if (slot && seen & UINT32_C(1) << field.id)
-            return 0;
-        if (slot)
-            seen |= UINT32_C(1) << field.id;
         start = pos;
         elements = w->elements;
         switch (slot ? field.id : 0) {
@@ -533,17 +545,13 @@ struct chunk {
 static Py_ssize_t read_statistics(const struct footer *f, Py_ssize_t pos, unsigned number, struct chunk *chunk)
 {
     struct field field = {0, STOP};
+    const uint8_t *slot = NULL;
     uint64_t length = 0;
     uint32_t seen = 0;
     for (;;) {
-        pos = read_field(f, pos, &field);
+        pos = read_field_once(f, pos, number, &field, &seen, &slot);
         if (pos == REFUSED || field.kind == STOP)
             return pos;
-        const uint8_t *slot = find_slot(f, number, &field);
-        if (slot && seen & UINT32_C(1) << field.id)
-            return REFUSED;
-        if (slot)
-            seen |= UINT32_C(1) << field.id;
         switch (slot ? field.id : 0) {
         case NULL_COUNT:
             pos = read_int(f, pos, field.kind, &chunk->nulls);
@@ -570,16 +578,12 @@ static Py_ssize_t read_statistics(const struct footer *f, Py_ssize_t pos, unsign
 static Py_ssize_t read_meta(const struct footer *f, Py_ssize_t pos, unsigned number, struct chunk *chunk)
 {
     struct field field = {0, STOP};
+    const uint8_t *slot = NULL;
     uint32_t seen = 0;
     for (;;) {
-        pos = read_field(f, pos, &field);
+        pos = read_field_once(f, pos, number, &field, &seen, &slot);
         if (pos == REFUSED || field.kind == STOP)
             return pos;
-        const uint8_t *slot = find_slot(f, number, &field);
-        if (slot && seen & UINT32_C(1) << field.id)
-            return REFUSED;
-        if (slot)
-            seen |= UINT32_C(1) << field.id;
         switch (slot ? field.id : 0) {
         case TYPE:
             pos = read_int(f, pos, field.kind, &chunk->type);

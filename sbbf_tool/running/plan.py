@@ -153,7 +153,7 @@ class Rows(Generic[Report]):
         self._raises = raises
         self._holds_back = holds_back
         self._waiting: deque[Row[Report]] = deque()
-        """The rows that are counted, and that nobody has taken."""
+        """The rows that are counted, and that the caller has not processed."""
         self._rows = self._run()
 
     @property
@@ -182,8 +182,8 @@ class Rows(Generic[Report]):
                     pass
 
     def left_over(self, last_taken: str | None) -> Iterator[Row[Report]]:
-        """Yield the rows of files that were done when the run ended early, but that nobody took;
-        `last_taken` is the path of the last row that was."""
+        """Yield the rows of files that were done when the run ended early, and that the caller has
+        not processed; `last_taken` is the path of the last row that it has."""
         counted = {row.path for row in self._waiting}
         counted.add(last_taken or "")
         seen = {last_taken}

@@ -201,7 +201,7 @@ class Runner(Protocol):
     """Whether workers on other machines may go on after the run was interrupted."""
 
     progress: RunProgress | None
-    """What the runner sets as it works; None if nobody looks."""
+    """What the runner sets as it works; None if progress is not shown."""
 
     most_files: int | None
     """Number of listed files above which a caller should divide a run, to limit memory; None for no

@@ -193,7 +193,7 @@ class AddFilter(ChangingVerb[AddReport]):
 
     def of_files(self) -> AddFilter:
         if self.also_new_files:
-            raise UsageError("only the writers of a table can be told to filter new files")
+            raise UsageError("only a table has properties by which its writers add filters to new files")
         return self
 
     def requires_columns(self) -> bool:

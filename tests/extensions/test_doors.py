@@ -98,7 +98,7 @@ def folder(tmp_path, monkeypatch) -> Path:
             "add-filter orders -c idd --in-place", "no column 'idd'"),
         ("properties of files",
             lambda: sbbf_tool.run(AddFilter("id", also_new_files=True), "lake", edit=IN_PLACE),
-            "add-filter lake -c id --in-place --also-new-files", "only the writers of a table"),
+            "add-filter lake -c id --in-place --also-new-files", "only a table has properties"),
         ("a table as it was",
             lambda: sbbf_tool.run(RemoveFilter(ours=True), "orders", edit=IN_PLACE),
             "remove-filter orders --ours --in-place", "only files are restored"),
