@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix, Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
@@ -114,11 +115,13 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
+    selection = None
     if use_advice:
+        selection = files.request(edit=files.edit(append=append)).select_to_change()
         is_default = (
             click.get_current_context().get_parameter_source("fpp") is ParameterSource.DEFAULT
         )
-        advice = _advise(files, None if is_default else fpp, engines, append=append)
+        advice = _advise(files, selection, None if is_default else fpp, engines)
         if advice is None:
             render.warn(
                 "no column deserves a filter that it does not have; sbbf advise reports the reasons"
@@ -131,18 +134,17 @@ def command(  # noqa: PLR0913  click passes an argument for each option
         files.strict = False
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     verb = AddFilter(spec, rebuild, engines, also_new_files, are_advised=use_advice)
-    return files.change(verb, _AddView(spec), append=append)
+    return files.change(verb, _AddView(spec), selection, append=append)
 
 
 def _advise(
-    files: ChangedFiles, fpp: float | None, engines: tuple[str, ...], *, append: bool
+    files: ChangedFiles, selection: Selection, fpp: float | None, engines: tuple[str, ...]
 ) -> Fix | None:
     """Return the change that adds filters to the columns that deserve one; None if none does."""
     from sbbf_tool.verbs.advise import Advise
 
-    files.request(edit=files.edit(append=append)).ensure_target()
     with show_progress("counting distinct values"):
-        report = files.plan(Advise(fpp=fpp, engine_names=engines)).combine()
+        report = files.plan(Advise(fpp=fpp, engine_names=engines), selection).combine()
     fix: Fix | None = report.fix
     if fix is not None:
         for column in report.columns:

@@ -33,6 +33,7 @@ from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, OK, OTHER_NAME, REFUSED
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.reports.change import ChangeReport
+    from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.verb import Verb
 
 
@@ -104,9 +105,17 @@ class ChangedFiles(Files):
         keys = None if self.keys is None else self.keys.path
         return Undo(paths, options, reason, keys)
 
-    def change(self, verb: Verb[Any], view: View[Any], *, append: bool = False) -> int:
-        """Change the files and report each; return the exit code."""
-        plan = self.plan(verb, edit=self.edit(append=append))
+    def change(
+        self,
+        verb: Verb[Any],
+        view: View[Any],
+        selection: Selection | None = None,
+        *,
+        append: bool = False,
+    ) -> int:
+        """Change the files, or those that were selected before, and report each; return the exit
+        code."""
+        plan = self.plan(verb, selection, edit=self.edit(append=append))
         tables = [part for part in plan.parts if part.change is not None]
         if not tables:
             view.undo = self.undo(view.not_undone, is_partial=plan.is_declared)

@@ -110,9 +110,12 @@ class RunRequest(Frozen):
         state = self._open_state(verb)
         return Plan(tuple(parts), runner, state, self.jobs, self.watch, unmatched)
 
-    def ensure_target(self) -> None:
-        """Raise UsageError unless there is exactly one way to a target that can take the files."""
-        self._ensure_target(self.select())
+    def select_to_change(self) -> Selection:
+        """Return the files that are named, as `select` does. Raises UsageError unless there is
+        exactly one way to a target that can take them."""
+        selection = self.select()
+        self._ensure_target(selection)
+        return selection
 
     def work(self, verb: Verb[Any], *, strict: bool = False) -> Work[Any]:
         """Return the work of a verb on each file."""

@@ -193,7 +193,9 @@ class AddFilter(ChangingVerb[AddReport]):
 
     def of_files(self) -> AddFilter:
         if self.also_new_files:
-            raise UsageError("only a table has properties by which its writers add filters to new files")
+            raise UsageError(
+                "only a table has properties by which its writers add filters to new files"
+            )
         return self
 
     def requires_columns(self) -> bool:
