@@ -48,12 +48,11 @@ from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.reports.rows import FAILED, OK, Row
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.storage.places import is_url, parquet_inputs
-from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, Needs, as_name
+from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Needs, as_name
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.running.table import Table
-    from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
+    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 Ask = Callable[[list[Job]], Answers]
 """Runs jobs in an engine."""
@@ -119,13 +118,7 @@ class RunEngines(CombiningVerb[None, EngineRunsReport]):
     def needs(self) -> Needs:
         return Needs(filters=(self.column,))
 
-    def carry(
-        self,
-        path: Readable | FileIn,
-        given: Given,
-        jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> None:
+    def carry(self, *file: Any, **options: Any) -> None:
         """Do nothing: engines open the files when all are known."""
 
     def combine(self, rows: Iterable[Row[Any]], files: AllFiles) -> EngineRunsReport:
