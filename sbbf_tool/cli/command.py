@@ -22,6 +22,7 @@ from sbbf_tool.cli.options import (
     SHARED,
     Option,
     changes_files,
+    is_shared,
     name_of,
     settable_options,
     topic_of,
@@ -44,6 +45,7 @@ BRIEF = "sbbf.brief"
 """In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence
 of what is not shared."""
 _SENTENCE = r"(?<=\.) +(?=[A-Z-])"
+_SHARED_OPTIONS = "Options of many commands (sbbf help options explains them)"
 _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
@@ -66,24 +68,27 @@ class Command(click.Command):
         write_purpose(self, ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        is_brief = bool(ctx.meta.get(BRIEF))
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
-        introductions: dict[str, str] = {}
+        shared: list[str] = []
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is None:
                 continue
-            topic = topic_of(option)
-            sections[topic].append(record)
-            introduction = getattr(option, "introduction", "")
-            if introduction:
-                introductions[topic] = introduction
-        if ctx.meta.get(BRIEF):
+            if is_shared(option):
+                shared.append(name_of(option))
+            else:
+                sections[topic_of(option)].append(record)
+        if is_brief:
             own: list[tuple[str, str]] = []
             for section, records in sections.items():
                 if section not in SHARED:
                     own += [(term, re.split(_SENTENCE, text)[0]) for term, text in records]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
-        write_sections(formatter, sections, introductions)
+        write_sections(formatter, sections)
+        if shared and not is_brief:
+            formatter.write(f"\n{_SHARED_OPTIONS}:\n")
+            _write_lines(formatter, _wrap(", ".join(shared), formatter.width - 2), 2)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that only reads ends with another code if its output was closed."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.command import BRIEF, Command
+from sbbf_tool.cli.command import BRIEF, Command, write_sections
+from sbbf_tool.cli.options import SHARED, Option, is_shared
 from sbbf_tool.cli.page import Page
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import suggest
 
+OPTIONS = "options"
+"""The topic of the options that mean the same in every command, which is longer than one screen."""
 TOPICS = {
     "exit-codes": """
 The exit codes of all commands; with several files, the highest of all files.
@@ -85,7 +88,7 @@ with a row per filter.
 @click.command(cls=Command)
 @click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1)
 def command(words: tuple[str, ...]) -> None:
-    """Explain exit-codes, spark or another topic, or a command on one screen.
+    """Explain exit-codes, options or another topic, or a command on one screen.
 
     \b
     $ sbbf help exit-codes
@@ -99,15 +102,42 @@ def command(words: tuple[str, ...]) -> None:
             page.say(line)
         return
     context = click.get_current_context().find_root()
+    if words == (OPTIONS,):
+        _explain_shared_options(context)
+        return
     context.meta[BRIEF] = True
     for word in words:
         group = context.command
         known = group.get_command(context, word) if isinstance(group, click.Group) else None
         if known is None:
-            names = [*topics]
+            names = [OPTIONS, *topics]
             if isinstance(group, click.Group):
                 names += group.list_commands(context)
             hint = suggest(word, names)
             raise click.UsageError(f"unknown topic or command {word!r}; {hint}")
         context = known.context_class(known, info_name=word, parent=context)
     click.echo(context.get_help())
+
+
+def _explain_shared_options(context: click.Context) -> None:
+    """Print the options that mean the same in every command, by topic."""
+    group = context.command
+    assert isinstance(group, click.Group)
+    options: dict[str, Option] = {}
+    for name in group.list_commands(context):
+        known = group.get_command(context, name)
+        for parameter in known.params if known is not None else ():
+            if is_shared(parameter):
+                assert isinstance(parameter, Option)
+                options.setdefault(parameter.key, parameter)
+    sections: dict[str, list[tuple[str, str]]] = {topic: [] for topic in SHARED}
+    introductions: dict[str, str] = {}
+    for option in options.values():
+        record = option.get_help_record(context)
+        if record is not None:
+            sections[option.topic].append(record)
+        if option.introduction:
+            introductions[option.topic] = option.introduction
+    formatter = context.make_formatter()
+    write_sections(formatter, sections, introductions)
+    click.echo(formatter.getvalue().strip("\n"))

@@ -48,7 +48,7 @@ RUNNER = Topic("Runner")
 OUTPUT = Topic("Output")
 SETTINGS = Topic("Settings")
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
-"""Topics whose options mean the same in every command, and are in its full help alone."""
+"""Topics whose options mean the same in every command: its full help only names them."""
 SECTIONS = (COLUMNS, RULES, SAFETY, VIEW, *SHARED)
 """The topics in the order of the help."""
 
@@ -104,6 +104,16 @@ def topic_of(option: click.Parameter) -> Topic:
     """Return the topic of an option; those that click makes are about the program."""
     topic: Topic = getattr(option, "topic", SETTINGS)
     return topic
+
+
+def is_shared(option: click.Parameter) -> bool:
+    """Return whether `sbbf help options` explains an option, because it means the same in every
+    command."""
+    return (
+        isinstance(option, Option)
+        and not isinstance(option, PureSetting)
+        and option.topic in SHARED
+    )
 
 
 def changes_files(command: click.Command) -> bool:

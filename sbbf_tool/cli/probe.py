@@ -88,22 +88,13 @@ def command(  # noqa: PLR0913  click passes an argument for each option
     $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --format names
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and
-    reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows that
-    satisfy a condition; the values are those of its first part with = or IN. The column '*'
-    stands for every one that can hold a value. Statistics are min, max and null counts. The
-    column's type determines how values are written: 42, text, or for BYTE_ARRAY the bytes in
-    hexadecimal after 0x: 0x00ff. The argument `-` as VALUE reads values from standard input, one
-    per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some
-    row group may hold one of the values; 1: all values are certainly absent from all files. For
-    several files, the command lists those that may hold a value; for more than 1,000 values in one
-    file, the values that it may hold. The format names prints only the names of such files, names0
-    ends them with NUL bytes. With --verbose, bytes, files and requests are counted.
+    reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows. The
+    column '*' stands for every one that can hold a value. BYTE_ARRAY values are written in
+    hexadecimal after 0x: 0x00ff; `-` as VALUE reads values from standard input, one per line.
 
-    With --confirm, the answers are certain, or say why reading does not show them, if no filter has
-    false negatives and no statistics are wrong: sbbf verify finds such filters, and sbbf check
-    --select wrong-statistics such statistics, of all column chunks. Rows that a table has deleted
-    are absent then, unless --all-versions is given. In STRING and other BYTE_ARRAY columns, the
-    value `null` is text; in other columns it means null, as --null does.
+    Exit code 0: some row group may hold one of the values; 1: all are certainly absent. With
+    --confirm, the answers are certain, if no filter and no statistics are wrong: sbbf verify and
+    sbbf check --select wrong-statistics find such.
     """
     from sbbf_tool.verbs.probe import Probe
 

@@ -15,7 +15,7 @@ import pytest
 from parts.commands import read_commands
 from sbbf_tool.cli import EVERYDAY, cli, run
 from sbbf_tool.cli.help import TOPICS
-from sbbf_tool.cli.options import SHARED, topic_of
+from sbbf_tool.cli.options import SHARED, is_shared, name_of, topic_of
 from sbbf_tool.extension import named
 from support.tables import each
 
@@ -81,6 +81,30 @@ def test_the_short_help_has_examples_and_own_options_and_the_full_one_all(name, 
     }
     assert sorted(listed) == sorted(["--help", *(max(option.opts, key=len) for option in own)])
     assert len(examples_of(command)) == 2
+
+
+def named_options(text: str) -> set[str]:
+    """Return the options that a full help only names."""
+    _, _, rest = text.partition("\nOptions of many commands")
+    return {*re.findall(r"--[\w-]+", rest)}
+
+
+def test_the_options_of_many_commands_have_a_topic(capfd):
+    assert run(["help", "options"]) == 0
+    explained = re.findall(r"^  (?:-\w, )?(--[\w-]+)", capfd.readouterr().out, re.MULTILINE)
+    assert len(explained) == len({*explained})
+    for name, command in read_commands().items():
+        shared = {name_of(option) for option in command.params if is_shared(option)}
+        assert shared <= {*explained}, name
+        assert run([*name.split(), "--help"]) == 0
+        assert named_options(capfd.readouterr().out) == shared, name
+
+
+@each("name", ["probe", "add-filter"])
+def test_the_full_help_fits_two_screens_and_a_half(name, monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    assert run([name, "--help"]) == 0
+    assert len(capfd.readouterr().out.splitlines()) < 2.5 * LINES
 
 
 def test_the_commands_of_every_day_and_all_commands(capfd):
