@@ -3,6 +3,7 @@ titles on marks, tables that sort."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,19 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
         # Also the fix, in the last cell, is in sight.
         assert max(read_json(browser, f"{cells}.map(cell => cell.right)")) <= width
         assert max(read_json(browser, f"{cells}.map(cell => cell.height)")) < 200
+
+
+def test_long_names_on_a_narrow_page(browser: Browser, tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / "country=DE" / "day=2026-11-01"
+    folder.mkdir(parents=True)
+    for name in ("part-00000-c000.snappy.parquet", "part-00001-c000.snappy.parquet"):
+        shutil.copy(FIXTURES / "duckdb-filters.parquet", folder / name)
+    write_report(tmp_path, page)
+    assert browser.check_page(page) == []
+    browser.set_width(420)
+    names = "[...document.querySelectorAll('#columns tbody td:first-child')]"
+    widths = f"{names}.map(cell => cell.getBoundingClientRect().width)"
+    assert min(read_json(browser, widths)) > 150
 
 
 def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:

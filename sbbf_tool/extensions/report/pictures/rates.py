@@ -280,14 +280,22 @@ def _draw_curve(curve: Curve, most: int, x: LogAxis, y: LogAxis) -> list[str]:
 
 
 def _place_labels(places: list[tuple[float, float, str]]) -> list[str]:
-    """Write the name of each curve to the right of its first dot, without overlaps."""
+    """Write the name of each curve to the right of its first dot; of dots at nearly one height,
+    the name of the first and how many curves more there are."""
+    groups: list[list[tuple[float, float, str]]] = []
+    for place in sorted(places):
+        if groups and place[0] - groups[-1][0][0] < _LABEL_HEIGHT:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
     marks = []
-    free = float(_TOP)
-    for y, x, name in sorted(places):
-        at = max(y + 4, free)
-        free = at + _LABEL_HEIGHT
+    for group in groups:
+        y, x, name = group[0]
+        text = shorten(name, 28)
+        if len(group) > 1:
+            text = f"{shorten(name, 18)} and {len(group) - 1} more"
         marks += [
-            line(x + 6, y, _CURVES_RIGHT + 6, at - 4, "l"),
-            label(_CURVES_RIGHT + 9, at, shorten(name, 28)),
+            line(x + 6, y, _CURVES_RIGHT + 6, y, "l"),
+            label(_CURVES_RIGHT + 9, y + 4, text),
         ]
     return marks
