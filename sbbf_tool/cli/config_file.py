@@ -27,11 +27,13 @@ from sbbf_tool.cli.options import changes_files
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.hints import suggest
+from sbbf_tool.storage.names import is_url
 from sbbf_tool.storage.system_calls import READ
 
 FILTERS = "filters"
 ENGINES = "engines"
 SPARK = "spark"
+INDEXES = "indexes"
 _MOST_BYTES = 16 << 20
 _OWN_NAME = "sbbf.toml"
 _PROJECT = "pyproject.toml"
@@ -54,6 +56,8 @@ class Config(Frozen):
     """The tables that declare filters, if the command takes them and there are any."""
     spark: Mapping[str, str] = field(factory=dict)
     """The settings of Spark, by their full names."""
+    indexes: Mapping[str, str] = field(factory=dict)
+    """The indexes by the lakes that they are of; names mean the same in every working folder."""
 
 
 def read_config(path: str, ctx: click.Context) -> Config:
@@ -169,24 +173,26 @@ def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool)
     if root is None:
         return None
     names = _names_of(ctx)
-    choices = [*names_beside(levels_of(ctx)[0]), FILTERS, ENGINES, SPARK]
+    choices = [*names_beside(levels_of(ctx)[0]), FILTERS, ENGINES, SPARK, INDEXES]
     is_known = not root.keys().isdisjoint(choices)
     # Whether the file, or this part of it, is for sbbf alone.
     is_own = not is_named or os.path.basename(path) in (_OWN_NAME, _PROJECT)
     if is_own or not is_known:
         ensure_among(root, choices, path, _place(path, []))
     spark = _flatten(_table_in(root, SPARK, path) or {}, SPARK, path)
+    indexes = _indexes_of(_table_in(root, INDEXES, path) or {}, path)
     filters = root.get(FILTERS) if names[0] in _TAKE_FILTERS else None
     own: dict[str, Any] = {}
     if ENGINES in root and any(f"--{ENGINES}" in option.opts for option in ctx.command.params):
         own[ENGINES] = root[ENGINES]
     table = _find_table(root, path, ctx)
     if table is None:
-        has_settings = bool(own or spark or filters is not None)
+        has_settings = bool(own or spark or indexes or filters is not None)
         if not has_settings and not (is_named and is_known):
             return None
         table = {}
-    return Config(path, _place(path, names), own | table, filters=filters, spark=spark)
+    place = _place(path, names)
+    return Config(path, place, own | table, filters=filters, spark=spark, indexes=indexes)
 
 
 def _find_table(root: dict[str, Any], path: str, ctx: click.Context) -> dict[str, Any] | None:
@@ -210,6 +216,25 @@ def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] 
     if inner is None or isinstance(inner, dict):
         return inner
     raise UsageError(f"{name} must be a table, not {inner!r}", file=path)
+
+
+def _indexes_of(table: Mapping[str, Any], path: str) -> dict[str, str]:
+    """Return the indexes in a table by the lakes that they are of; names are relative to the folder
+    of the file. Raises UsageError."""
+    folder = os.path.dirname(os.path.abspath(path))
+    indexes = {}
+    for lake, index in table.items():
+        if not isinstance(index, str):
+            raise UsageError(f"the index of {lake} must be text, not {index!r}", file=path)
+        indexes[full_name(lake, folder)] = full_name(index, folder)
+    return indexes
+
+
+def full_name(name: str, folder: str = "") -> str:
+    """Return a path or URL by a name that means the same in every working folder."""
+    if is_url(name):
+        return name.rstrip("/")
+    return os.path.abspath(os.path.join(folder, name))
 
 
 def _flatten(value: object, name: str, path: str) -> dict[str, str]:

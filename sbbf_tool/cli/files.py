@@ -27,7 +27,7 @@ from sbbf_tool.cli.options import (
     with_options,
 )
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.settings import spark_settings
+from sbbf_tool.cli.settings import index_of, spark_settings
 from sbbf_tool.cli.values import read_names
 
 if TYPE_CHECKING:
@@ -159,6 +159,8 @@ class Files:
 
     needs_paths = True
     """Whether the command has no files of its own."""
+    asks_index = False
+    """Whether an index that the settings name says which files are opened."""
 
     def __init__(self, **options: Any) -> None:
         vars(self).update(options)
@@ -191,6 +193,7 @@ class Files:
             on=self._runner(),
             state=self.state_path,
             as_files=self.as_files,
+            index=self._find_index(),
             watch=_watch,
             **options,
         )
@@ -204,6 +207,18 @@ class Files:
         if plan.index is not None:
             render.warn_of_writers(plan.index.name, "index", "the files that are opened")
         return plan
+
+    def _find_index(self) -> str | None:
+        """Return the index of the only PATH that the settings name, and print that it is used."""
+        if not self.asks_index or self.is_listed or len(self.arguments) != 1:
+            return None
+        lake = self.arguments[0]
+        index = index_of(click.get_current_context(), lake)
+        if index is not None:
+            render.note(
+                f"sbbf: {index} is asked which files of {lake} to open (--config none: all)"
+            )
+        return index
 
     def _paths(self) -> tuple[str, ...] | ListedNames:
         """Return the PATHs. Raises click.UsageError if there are none, or if they come from two

@@ -49,6 +49,8 @@ above, or one that --config names:
   max-bytes = "1MiB"
   [spark]                              # properties of Spark: sbbf help spark
   executor.instances = 100
+  [indexes]                            # what probe and explain ask first
+  "s3://lake/events" = "events.sbbfx"
 
 In pyproject.toml, the tables are [tool.sbbf.check], [[tool.sbbf.filters]], ...
 An unknown key is an error, as is a variable SBBF_... that nothing reads.

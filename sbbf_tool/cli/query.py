@@ -92,11 +92,20 @@ _OPTIONS = (
     ),
     COLUMNS.flag("--null", "ask_null", "Query null.", place=READING),
 )
+
+
+class QueriedFiles(Files):
+    """The files of a query."""
+
+    asks_index = True
+
+
 over_query = partial(
     over_files,
     *_OPTIONS,
     strict_option,
     metavar="PATH [COLUMN VALUE... | CONDITION] | PATH...",
+    kind=QueriedFiles,
     command_class=NegativeValues,
 )
 """Turn `function(files, ...)` into a command with options for files, a column and its values."""

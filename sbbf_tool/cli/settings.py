@@ -20,6 +20,7 @@ from sbbf_tool.cli.config_file import (
     Config,
     ensure_among,
     find_config,
+    full_name,
     read_config,
 )
 from sbbf_tool.cli.options import RATIO, SIZE, Option, name_of, settable_options
@@ -89,6 +90,22 @@ def spark_settings(ctx: click.Context) -> dict[str, str]:
             f"settings of Spark can run code, and {config.exposure}", file=config.path, hint=hint
         )
     return dict(config.spark)
+
+
+def index_of(ctx: click.Context, path: str) -> str | None:
+    """Return the index of a lake that the configuration file names; None if it names none. Raises
+    UsageError if another user could have named it: an index decides which files are opened."""
+    config = used_config(ctx)
+    if config is None:
+        return None
+    index = config.indexes.get(full_name(path))
+    if index is not None and config.exposure is not None:
+        raise UsageError(
+            f"an index decides which files are opened, and {config.exposure}",
+            file=config.path,
+            hint=f"use it with --config {config.path}, or ignore it with --config none",
+        )
+    return index
 
 
 def source_of(ctx: click.Context, option: click.Parameter) -> str | None:

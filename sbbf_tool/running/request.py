@@ -24,7 +24,7 @@ from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
 from sbbf_tool.running.selection import ListedNames, Selection, find_index, find_table, is_table
 from sbbf_tool.running.work import Runner, Work
-from sbbf_tool.storage.places import find_single_file
+from sbbf_tool.storage.places import absolute, find_single_file
 from sbbf_tool.verbs.verb import Verb
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class RunRequest(Frozen):
     """Whether a table means the files of all its versions."""
     as_files: bool = False
     """Whether the root of a table means the files below it."""
+    index: str | None = None
+    """An index of the only path, which leaves out files of it."""
     quick: bool = False
     """Whether an index answers without a listing of its lake."""
     edit: Edit | None = None
@@ -84,7 +86,9 @@ class RunRequest(Frozen):
         if not isinstance(self.paths, tuple):
             return Selection(self.paths, where, all_versions=self.all_versions)
         index = self._find_index()
-        names = self.paths if index is None else index.paths
+        names = self.paths
+        if index is not None and self.index is None:
+            names = index.paths
         table = None
         if not self.as_files:
             table = _find_only_table(names)
@@ -178,9 +182,13 @@ class RunRequest(Frozen):
         if len(self.paths) != 1:
             _ensure_only(self.paths, is_index, "an index")
             return None
-        index = find_index(self.paths[0])
+        index = find_index(self.index or self.paths[0])
         if index is None:
+            if self.index is not None:
+                raise UsageError("the name of an index is needed", file=self.index)
             return None
+        if self.index is not None:
+            _ensure_covers(index, self.paths[0])
         if self.edit is not None:
             raise RefusedError(
                 "an index is only read",
@@ -277,6 +285,17 @@ def _ensure_only(names: Sequence[str], is_kind: Callable[[str], bool], what: str
         return
     hint = None if what == "an index" else "or take the files below it as files"
     raise UsageError(f"{name} is {what}: give it as the only path", hint=hint)
+
+
+def _ensure_covers(index: Index, path: str) -> None:
+    """Raise UsageError if an index is not one of exactly the files that a path means."""
+    lake = [absolute(name).rstrip("/") for name in index.paths]
+    if lake != [absolute(path).rstrip("/")]:
+        raise UsageError(
+            f"the index is of {', '.join(index.paths)}, not of {path}",
+            file=index.name,
+            hint=f"build one with sbbf index {path}",
+        )
 
 
 def _ensure_index_suffices(verb: Verb[Any], selection: Selection, *, is_strict: bool) -> None:
