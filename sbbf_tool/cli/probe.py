@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import ANSWER_FORMATS
@@ -19,7 +20,7 @@ from sbbf_tool.cli.report import report_files
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
-from sbbf_tool.numbers import format_count, format_row_groups, some_of
+from sbbf_tool.numbers import format_count, format_percent, format_row_groups, some_of
 from sbbf_tool.reports.probe import (
     CANNOT_SAY,
     NO_FILTER,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.probe import Probe
 
 _UNANSWERED = "nothing answers"
+_MANY_VALUES = 100
+"""Of so many values, a filter of the default rate lets one through by chance."""
 
 
 @over_query(
@@ -209,6 +212,19 @@ class _ProbeView(AnswerView["ProbeReport"]):
         answer = "; ".join(parts) or "there is none"
         page.say(f"Queried {values} in {num_files}: {answer}{self.say_what_lacks()}")
         page.say_all(self._describe_versions())
+        page.say_all(self._judge_number_of_values())
+
+    def _judge_number_of_values(self) -> Iterator[str]:
+        """Yield a note if there are so many values that filters leave most files by chance."""
+        hits = self.total["hits"]
+        if self._confirms or self._values < _MANY_VALUES or 2 * hits <= self.total["files"]:
+            return
+        false_hits = format_count(round(self._values * DEFAULT_FPP), "absent value")
+        yield (
+            f"note: a filter with a false-positive rate of {format_percent(DEFAULT_FPP)} lets about "
+            f"{false_hits} of {self._values:,} through, and so excludes no row group; --confirm "
+            "reads which are stored"
+        )
 
     def _describe_queried(self) -> Iterator[str]:
         """Yield how many of the queried files hold values, and how many may."""

@@ -238,3 +238,21 @@ def test_another_normal_form_has_a_hint(tmp_path, monkeypatch, capfd, stored, qu
     assert "normal form" not in capfd.readouterr().err
     assert run(["probe", "a.parquet", unicodedata.normalize(queried, "né"), text]) == 2
     assert f"did you mean {name}, in Unicode normal form {stored}?" in capfd.readouterr().err
+
+
+def test_many_values_that_filters_cannot_exclude(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("lake").mkdir()
+    for number in range(3):
+        ids = [f"id-{number}-{at}" for at in range(2_000)]
+        pq.write_table(pa.table({"id": ids}), f"lake/{number}.parquet", bloom_filter_options={})
+    note = "note: a filter with a false-positive rate of 1 % lets about"
+    for count, is_noted in ((20, False), (5_000, True)):
+        Path("keys.txt").write_text("".join(f"id-{at % 3}-{at}x\n" for at in range(count)))
+        for options in ((), ("--confirm",)):
+            assert run(["probe", "lake", "-c", "id", "--values-file", "keys.txt", *options]) in (
+                0,
+                1,
+            )
+            out = capfd.readouterr().out
+            assert (note in out) == (is_noted and not options)

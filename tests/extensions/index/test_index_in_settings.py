@@ -54,9 +54,10 @@ def test_no_answer_changes(verb, value, lake, capsys):
     assert set(with_index[1]) <= set(expected[1])
     assert with_index[1] == expected[1] or expected[0] == 1
     assert NOTE in with_index[2]
-    assert answers(
-        capsys, verb, "lake", "user_id", value, "--format", "csv", "--config", "none"
-    ) == (expected)
+    assert (
+        answers(capsys, verb, "lake", "user_id", value, "--format", "csv", "--config", "none")
+        == expected
+    )
 
 
 def test_files_are_left_out_and_new_ones_are_not(lake, capsys):
