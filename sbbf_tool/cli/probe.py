@@ -219,10 +219,11 @@ class _ProbeView(AnswerView["ProbeReport"]):
         hits = self.total["hits"]
         if self._confirms or self._values < _MANY_VALUES or 2 * hits <= self.total["files"]:
             return
-        false_hits = format_count(round(self._values * DEFAULT_FPP), "absent value")
+        rate = format_percent(DEFAULT_FPP)
+        by_chance = round(self._values * DEFAULT_FPP)
         yield (
-            f"note: a filter with a false-positive rate of {format_percent(DEFAULT_FPP)} lets about "
-            f"{false_hits} of {self._values:,} through, and so excludes no row group; --confirm "
+            f"note: a filter with a false-positive rate of {rate} lets about {by_chance:,} of "
+            f"{self._values:,} absent values through, and so excludes no row group; --confirm "
             "reads which are stored"
         )
 
