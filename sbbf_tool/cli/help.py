@@ -23,13 +23,15 @@ The exit codes of all commands; with several files, the highest of all files.
        the column cannot hold in any file
   3    the input is wrong: missing, not Parquet, damaged; verify: the key of a
        column is missing
-  4    refused: possible, but unsafe as requested
+  4    refused: possible, but unsafe as requested; the key of the footer is
+       missing
   5    a write failed: disk full, input/output error
   70   a defect of sbbf
   130  interrupted (129: terminal closed, 141: output closed, 143: terminated)
 
 With several files, probe and explain end with 0 if any file may hold a value,
-and with 2, 3 or 4 only if no file has the column or one cannot be read.
+with 2 if no file has the column, or none can hold one of the values, and with
+3 or 4 if one cannot be read.
 
 An error is one line on standard error: file, place, what is wrong, what to
 do. --verbose adds the traceback.

@@ -183,13 +183,24 @@ class ParquetFile:
                     if strict and not self.is_in_table:
                         raise
                     missing.append(name)
-                    errors.append(str(error))
+                    errors.append(self._describe_missing(error, name))
             if missing and not columns:
                 reason = "; ".join(errors)
                 if self.is_in_table:
                     reason = f"the file does not have {format_columns(missing)}"
                 raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
         return list(columns.values()) or list(self.footer.columns)
+
+    def _describe_missing(self, error: NoColumnError, name: str) -> str:
+        """Return the message for a column that the file lacks: a folder may have its value."""
+        from sbbf_tool.file.partitions import partition_values
+
+        if name in partition_values(self.name):
+            return (
+                f"{name} is a partition column: the names of folders have its values, and no "
+                "filter is needed"
+            )
+        return str(error)
 
     def name_columns(self, names: Iterable[str]) -> tuple[NamedColumn, ...]:
         """Describe what the file has under each of these names. Raises UsageError for a name with
@@ -199,7 +210,7 @@ class ParquetFile:
             try:
                 return NamedColumn(name, find_column(self.footer.columns, name).type_name)
             except NoColumnError as error:
-                return NamedColumn(name, None, str(error))
+                return NamedColumn(name, None, self._describe_missing(error, name))
 
         return tuple(map(name_column, as_names(names)))
 

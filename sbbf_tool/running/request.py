@@ -156,11 +156,27 @@ class RunRequest(Frozen):
             raise UsageError(f"{verb.name} changes no file: leave out edit")
         if self.all_versions and verb.changes:
             raise UsageError("all versions are searched by verbs that change no file")
+        self._ensure_types()
         jobs = self.jobs
         if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
             raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
         if self.state is not None:
             self._ensure_state(self.state, verb)
+
+    def _ensure_types(self) -> None:
+        """Raise UsageError for a field that is no value of its kind."""
+        is_predicate = isinstance(self.where, str) or hasattr(self.where, "accepts")
+        if self.where is not None and not is_predicate:
+            raise UsageError(f"where must be a predicate as text, not {self.where!r}")
+        if self.on is not None and not hasattr(self.on, "run"):
+            raise UsageError(
+                f"on must be a runner, not {self.on!r}",
+                hint="such as sbbf_tool.spark.runner.Spark()",
+            )
+        for name in ("state", "index"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str | os.PathLike):
+                raise UsageError(f"{name} must be the name of a file, not {value!r}")
 
     def _ensure_state(self, state: str | os.PathLike[str], verb: Verb[Any]) -> None:
         """Raise UsageError if no state can be kept, or not in this file."""

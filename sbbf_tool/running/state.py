@@ -169,8 +169,7 @@ class State:
 
     def _open(self) -> sqlite3.Connection | None:
         """Open the file, and make it if it is to be written; None if there is none."""
-        if self.writes:
-            _ensure_writable(self._real_path, self.path)
+        _ensure_usable(self._real_path, self.path, writes=self.writes)
         if not self._is_there():
             if not self.writes:
                 return None
@@ -250,13 +249,15 @@ class State:
             )
 
 
-def _ensure_writable(real: str, path: str) -> None:
+def _ensure_usable(real: str, path: str, *, writes: bool) -> None:
     """Raise RefusedError before the run if its state could not be saved, as far as this can be
-    checked."""
+    checked, or if a dry run names a folder that does not exist."""
     if not os.path.isdir(os.path.dirname(real)):
         raise RefusedError(
             "the folder of the state does not exist", file=path, hint="create it first"
         )
+    if not writes:
+        return
     permissions.ensure_open_to_new_files(os.path.dirname(real), path)
     if os.path.exists(real) and not os.access(real, os.W_OK):
         raise RefusedError("no permission to write the state", file=path, hint="name another")

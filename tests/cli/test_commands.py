@@ -187,3 +187,15 @@ def test_an_error_that_is_left_ends_with_1(folder, capfd):
     assert run(["repair", "a.parquet", "--rebuild", "none", "--in-place"]) == 1
     assert "partial-block" in capfd.readouterr().out
     assert run(["repair", "a.parquet", "--in-place"]) == 0
+
+
+@each("words", [["add-filter", "-n"], ["inspect"], ["verify"], ["remove-filter", "-n"]])
+def test_a_partition_column_needs_no_filter(words, fixtures, tmp_path, capfd):
+    folder = tmp_path / "lake" / "dt=2026-01-01"
+    folder.mkdir(parents=True)
+    for name in ("a.parquet", "b.parquet"):
+        shutil.copy(fixtures / "events.parquet", folder / name)
+    assert run([*words, str(tmp_path / "lake"), "-c", "dt"]) == 2
+    assert (
+        "dt is a partition column: the names of folders have its values" in capfd.readouterr().err
+    )

@@ -342,3 +342,11 @@ def test_a_state_is_no_file_of_the_lake() -> None:
         == run(["verify", "lake", "--state", "lake/s"])
         == 0
     )
+
+
+def test_a_dry_run_refuses_the_folder_that_the_run_refuses(fixtures, tmp_path, capfd):
+    state = str(tmp_path / "nowhere" / "state.db")
+    for target in ("--in-place", "-n"):
+        words = ["add-filter", str(fixtures), "-c", "user_id", "--state", state, target]
+        assert run(words) == 4
+        assert "the folder of the state does not exist" in capfd.readouterr().err

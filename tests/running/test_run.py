@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -281,3 +282,29 @@ def test_a_block_that_fails_commits_nothing(table):
     assert not list(table.rglob("*sbbf*"))
     with pytest.raises(UsageError, match="the only path"):
         run(Verify(), [table, table])
+
+
+@each(
+    "options, text",
+    [
+        ({"where": 5}, "where must be a predicate as text, not 5"),
+        ({"on": "spark"}, "on must be a runner, not 'spark'"),
+        ({"index": 5}, "index must be the name of a file, not 5"),
+    ],
+)
+def test_options_of_other_types(options, text, tmp_path):
+    with pytest.raises(UsageError, match=re.escape(text)):
+        run(Inspect(), tmp_path, **options)
+
+
+@each(
+    "options, text",
+    [
+        ({"max_bytes": "1MiB"}, "max bytes must be an integer, not '1MiB'"),
+        ({"fpp": "1%"}, "fpp must be a number, not '1%'"),
+        ({"ndv": 1.5}, "ndv must be an integer, not 1.5"),
+    ],
+)
+def test_a_size_of_another_type(options, text):
+    with pytest.raises(UsageError, match=re.escape(text)):
+        FilterSpec("user_id", **options)
