@@ -180,7 +180,7 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
     full_names = [column.name for column in columns]
     short_names = [quote(column.short_path) for column in columns if not column.number]
-    raise no_column(name, list(dict.fromkeys(full_names + short_names)), "file")
+    raise no_column(name, full_names, "file", short_names)
 
 
 def _candidates(
@@ -220,13 +220,16 @@ def ensure_leaf(name: str, below: Sequence[str]) -> None:
         )
 
 
-def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
+def no_column(
+    name: str, names: Sequence[str], owner: str, other_names: Sequence[str] = ()
+) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with
-    those that the file or table has."""
+    those that the file or table has; `other_names` are further names of the same columns."""
     hint = f"the {owner} has no columns"
     if names:
         hint = f"the columns of the {owner} are {some_of(names)}"
-    hint = suggest_other_form(name, names) or suggest(name, names, hint)
+    all_names = [*names, *other_names]
+    hint = suggest_other_form(name, all_names) or suggest(name, all_names, hint)
     return NoColumnError(f"there is no column {name!r}", hint=hint)
 
 

@@ -133,6 +133,15 @@ def test_a_name_that_is_no_column_is_a_usage_error(name, message):
         find_column(columns, name)
 
 
+def test_a_column_with_two_names_is_listed_once():
+    tags = group("tags", 1, converted_type=ConvertedType.LIST)
+    columns = columns_of(leaf("id"), tags, group("list", 1, REPEATED), leaf("element"), top_level=2)
+    with pytest.raises(UsageError, match=r"the columns of the file are id, tags\.list\.element$"):
+        find_column(columns, "quux")
+    with pytest.raises(UsageError, match=r"did you mean tags\.list\.element, tags\?$"):
+        find_column(columns, "tag")
+
+
 # Types
 
 
