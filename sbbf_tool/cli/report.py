@@ -327,16 +327,20 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
+_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+"""The signals that end a run early."""
+
+
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Handle a signal that arrives in this block when the block has ended."""
+    """Handle an interrupt that arrives in this block when the block has ended."""
     if threading.current_thread() is not threading.main_thread():
         # Python handles signals in the main thread only.
         yield
         return
     received: list[tuple[int, Any]] = []
     handlers: dict[signal.Signals, Callable[[int, Any], Any]] = {}
-    for number in signal.valid_signals():
+    for number in _INTERRUPTS:
         handler = signal.getsignal(number)
         if callable(handler):
             handlers[number] = handler
