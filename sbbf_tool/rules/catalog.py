@@ -123,6 +123,8 @@ class Policy:
     ignore: tuple[str, ...] = ()
     quick: bool = False
     fail_on: str = ERROR
+    _reasons: Mapping[str, str | None] = field(init=False, repr=False, compare=False)
+    """Why each rule does not run; None for one that does. A lake asks for each file."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
@@ -130,6 +132,8 @@ class Policy:
         ensure_valid((self.fail_on,), SEVERITIES, "severity")
         names = [rule.name for rule in self.rules]
         ensure_valid((*self.select, *self.ignore), [*names, *GROUPS], "rule")
+        reasons = {rule.name: self._find_reason(rule) for rule in self.rules}
+        object.__setattr__(self, "_reasons", reasons)
         for rule in self.rules:
             if rule.name not in self.select:
                 continue
@@ -164,6 +168,9 @@ class Policy:
 
     def why_not(self, rule: AnyRule) -> str | None:
         """Return why a rule does not run; None if it does."""
+        return self._reasons[rule.name]
+
+    def _find_reason(self, rule: AnyRule) -> str | None:
         limit: str | None = getattr(rule, "limit", None)
         if limit is not None and not {rule.name, rule.group} & {*self.ignore}:
             if getattr(self.limits, limit) not in (None, ()):

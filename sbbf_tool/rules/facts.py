@@ -9,12 +9,10 @@ in memory.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property, partial
-from itertools import accumulate
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
@@ -22,7 +20,6 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.doubts import doubt_of_filter
-from sbbf_tool.file.layout import Range, owned_ranges
 from sbbf_tool.file.parallel import Meter, Progress, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen
@@ -32,6 +29,7 @@ from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.findings import FilterVerification
+from sbbf_tool.rules.overlaps import Overlap, find_overlaps
 from sbbf_tool.rules.satisfaction import (
     BROKEN,
     LARGE_SHARE,
@@ -68,15 +66,6 @@ class Bits:
     folds: tuple[tuple[int, float], ...]
     """Bytes and FPP of the filter, and, if it is large or facts are gathered with them, of each
     size to which it can be folded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Another range that shares bytes with a filter."""
-
-    words: str
-    filter_of: tuple[int, int] | None
-    """Row group and leaf column of the other filter; None for pages and page indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +179,18 @@ class ColumnFacts(Frozen):
         return tuple(chunk for chunk in self.chunks if chunk.place is not None)
 
     @property
+    def is_bare(self) -> bool:
+        """Whether no rule has anything to examine: no filter, stated place or compared statistics,
+        and no filter that the policy declares."""
+        if self.filters or self.is_required:
+            return False
+        for chunk in self.chunks:
+            is_examined = chunk.target is not None or chunk.statistics is not None
+            if is_examined or chunk.meta.stated_filter[0] is not None:
+                return False
+        return True
+
+    @property
     def is_locked(self) -> bool:
         """Whether a key is missing without which a filter of the column, or its place, cannot be
         read."""
@@ -292,7 +293,7 @@ def _measure(
 ) -> dict[ChunkKey, ChunkFacts]:
     """Return the facts about chunks that have a filter, with those that need its bits."""
     stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
-    overlaps = _overlaps(file, list(stored.values()))
+    overlaps = find_overlaps(file, list(stored.values()))
     data_bytes = sum(chunks[key].chunk_bytes for key in stored)
     meter = Meter(progress, data_bytes)
     columns = file.footer.columns
@@ -448,47 +449,3 @@ def _bits_of(bloom: BloomFilter, with_folds: bool) -> Bits:
         bloom.has_identical_blocks,
         tuple((fold.num_bytes, fold.fpp) for fold in sizes),
     )
-
-
-_FILTER = "filter"
-
-
-def _overlaps(
-    file: ParquetFile, filters: Iterable[StoredFilter]
-) -> dict[tuple[int, int], tuple[Overlap, ...]]:
-    """Return the other ranges that share bytes with each filter, by row group and column; filters
-    that share none are omitted."""
-    own = [
-        Range(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column)
-        for stored in filters
-    ]
-    ranges = sorted([*own, *owned_ranges(file.footer)])
-    starts = [owned.start for owned in ranges]
-    furthest = list(accumulate((owned.end for owned in ranges), max))
-    overlaps = {}
-    for mine in own:
-        neighbours = _meeting(ranges, starts, furthest, mine)
-        shared = tuple(_describe(file.footer, neighbour) for neighbour in neighbours)
-        if shared:
-            overlaps[mine.row_group, mine.column] = shared
-    return overlaps
-
-
-def _describe(footer: Footer, neighbour: Range) -> Overlap:
-    name = footer.columns[neighbour.column].name
-    words = f"the {neighbour.kind} of column {name}, row group {neighbour.row_group}"
-    if neighbour.kind == _FILTER:
-        return Overlap(words, (neighbour.row_group, neighbour.column))
-    return Overlap(words, None)
-
-
-def _meeting(
-    ranges: Sequence[Range], starts: Sequence[int], furthest: Sequence[int], mine: Range
-) -> Iterator[Range]:
-    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among
-    the first i + 1 ranges."""
-    at = bisect_left(starts, mine.end) - 1
-    while at >= 0 and furthest[at] > mine.start:
-        if ranges[at].end > mine.start and ranges[at] != mine:
-            yield ranges[at]
-        at -= 1

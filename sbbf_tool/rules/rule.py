@@ -174,8 +174,9 @@ def find_all(
     """Return the findings of the rules, worst severity first, then by rule and by column; those
     about the whole file if `file` is given."""
     findings: list[Finding] = []
+    examined = [column for column in columns if not column.is_bare]
     for rule in rules:
-        results = [rule.find(column, limits) for column in columns]
+        results = [rule.find(column, limits) for column in examined]
         results.append(rule.find_in_file(file))
         findings += filter(None, results)
     removals = _list_removals(findings)
