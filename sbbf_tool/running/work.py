@@ -152,7 +152,8 @@ class Work(Generic[Report]):
         try:
             if not path:
                 raise UsageError("the path is null or empty", hint="leave such rows out")
-            reason = verb.skips(file)
+            verb = verb.of_file(file)
+            reason = verb.skips()
             if reason is not None:
                 return Row(name, SKIPPED, reason)
             context = replace(self.context, jobs=jobs, progress=progress)

@@ -48,6 +48,7 @@ from sbbf_tool.rules.filter_spec import (
     FilterSpec,
     RequestedFilters,
     request_filters,
+    specs_for,
 )
 from sbbf_tool.rules.satisfaction import (
     BROKEN,
@@ -175,8 +176,11 @@ class Apply(ChangingVerb[ApplyReport]):
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)
 
-    def skips(self, path: FileName) -> str | None:
-        return None if self._declarations_for(path) else NO_DECLARATION
+    def of_file(self, path: FileName) -> Apply:
+        return self.with_declared(specs_for(self.declarations, path))
+
+    def skips(self) -> str | None:
+        return None if self.declarations else NO_DECLARATION
 
     def declared(self) -> Sequence[FilterSpec]:
         return tuple(self.declarations)
@@ -192,13 +196,10 @@ class Apply(ChangingVerb[ApplyReport]):
         return tuple(dict.fromkeys(names))
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return self._declarations_for(path), self.remove_undeclared, self.engine_names
-
-    def _declarations_for(self, path: FileName) -> tuple[FilterSpec, ...]:
-        return tuple(spec for spec in self.declarations if spec.matches(path))
+        return specs_for(self.declarations, path), self.remove_undeclared, self.engine_names
 
     def before(self, path: FileName, context: Context, edit: Edit) -> None:
-        if reason := self.skips(path):
+        if reason := self.skips():
             raise UsageError(reason, file=os.fspath(path))
         if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
             # What cannot be changed is no promise of what a change would do.
@@ -206,7 +207,7 @@ class Apply(ChangingVerb[ApplyReport]):
 
     def on(self, change: OpenEdit) -> ApplyReport:
         file = change.file
-        requests = request_filters(file, self._declarations_for(_named(file)))
+        requests = request_filters(file, self.declarations)
         if self.remove_undeclared:
             _ensure_some_stay(file, requests)
         check_changeable(file)
@@ -293,13 +294,6 @@ def apply(  # noqa: PLR0913  one keyword for each option of the command
         jobs=jobs,
     )
     return Apply(policy.limits.filters, remove_undeclared)(path, edit)
-
-
-def _named(file: ParquetFile) -> FileName:
-    """Return what the file was opened by, which knows the partition of a file of a table."""
-    path = file.path
-    assert isinstance(path, str | os.PathLike)
-    return path
 
 
 def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:

@@ -43,7 +43,12 @@ from sbbf_tool.rules.facts import (
     unreadable_chunks,
 )
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
-from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, request_filters
+from sbbf_tool.rules.filter_spec import (
+    FilterSpec,
+    RequestedFilters,
+    request_filters,
+    specs_for,
+)
 from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
@@ -165,7 +170,7 @@ def check(
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     running = [rule for rule in RULES if policy.why_not(rule) is None]
     name = file.path if isinstance(file.path, TableFile) else file.name
-    specs = [spec for spec in policy.limits.filters if spec.matches(name)]
+    specs = specs_for(policy.limits.filters, name)
     requests = request_filters(file, specs)
     facts = _gather_facts(file, policy, running, requests)
     whole_file = None

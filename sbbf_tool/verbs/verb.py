@@ -159,15 +159,20 @@ class Verb(Frozen, Generic[Report]):
         """Return what a run must know of the verb, computed from the fields."""
         return Needs()
 
-    def skips(self, path: FileName) -> str | None:
-        """Return why the verb does not look at a file at all; None if it does."""
-        return None
-
     def scanner(
         self, context: Context, in_table: TableFile | None = None
     ) -> Scanner[Report] | None:
         """Return what answers for local files before they are opened one by one; None if nothing
         does. Threads share it. `in_table` is what files of a table have in common."""
+        return None
+
+    def of_file(self, path: FileName) -> Verb[Report]:
+        """Return the verb with what it wants of this file alone. Raises UsageError."""
+        return self
+
+    def skips(self) -> str | None:
+        """Return why the verb, which is that of one file, does not look at it at all; None if it
+        does."""
         return None
 
     def of_table(self, name: str) -> Verb[Report]:
@@ -334,7 +339,7 @@ class ChangingVerb(Verb[Changed]):
         UnreadableError, UsageError, WriteError.
         """
         context = edit.complete(Context(strict=strict, jobs=edit.jobs, progress=progress))
-        return self.carry(path, context, edit)
+        return self.of_file(path).carry(path, context, edit)
 
     def carry(self, path: FileName, context: Context, edit: Edit | None = None) -> Changed:
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again;
