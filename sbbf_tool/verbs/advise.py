@@ -130,6 +130,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
 
     name = "advise"
     report = PickledSurvey
+    answer = AdviceReport
     queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
     fpp: float | None = opt(
         "Target false-positive rate; 0.01, or that of the next smaller size where it saves more, "

@@ -139,6 +139,8 @@ class Verb(Frozen, Generic[Report]):
     """Whether the verb changes files."""
     combines: ClassVar[bool] = False
     """Whether the verb answers about all files together: see `CombiningVerb`."""
+    answer: ClassVar[type]
+    """The class of the answer, if the verb combines reports."""
     operation: ClassVar[str] = ""
     """The first word of what a commit of a table records, such as `ADD`, for a verb that changes
     files."""
