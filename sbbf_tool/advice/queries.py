@@ -173,7 +173,7 @@ def _find_column(file: ParquetFile, name: str, reuse: Reuse) -> Column | Missing
     try:
         return find_column(file.footer.columns, name)
     except UsageError:
-        path = file.run.path
+        path = file.path
         missing = find_missing(file, path, name, strict=False, tables=reuse.tables)
     if missing is None:
         return None

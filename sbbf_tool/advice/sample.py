@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.totals import Totals
-from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError
 from sbbf_tool.file.distinct import (
     ESTIMATED,
@@ -23,11 +22,11 @@ from sbbf_tool.file.distinct import (
     containment,
     count_distinct,
 )
-from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.inputs import FileIn, Readable
 
@@ -42,17 +41,15 @@ _FIRST_VALUES = (1 << 15, _GROWTH << 15)
 def sample(
     path: Readable | FileIn,
     totals_by_column: Mapping[tuple[str, str], Totals],
-    keys: Keys | None,
-    limit: MaxPageBytes,
-    jobs: int | None = None,
+    context: Context,
 ) -> Iterator[SbbfError]:
-    """Count the distinct values of these columns in some row groups of a file, `jobs` columns
-    concurrently (None: one per core), and add the counts to the samples of their totals.
+    """Count the distinct values of these columns in some row groups of a file, and add the counts
+    to the samples of their totals.
 
     The columns are named by name and type. Yields the errors of unreadable row groups, and at last
     the first OversizedPageError.
     """
-    with ParquetFile.open(path, keys, limit) as file:
+    with ParquetFile.open(path, context) as file:
         columns = file.footer.columns
         chunks: dict[tuple[int, int], Sequence[int]] = {}
         for column in columns:
@@ -63,7 +60,7 @@ def sample(
             _, index = key
             return _count_column(file, columns[index], chunks[key])
 
-        counts = in_parallel(count, chunks, jobs)
+        counts = in_parallel(count, chunks, context.jobs)
         oversized: OversizedPageError | None = None
         for (_, index), results in counts.items():
             totals = totals_by_column[columns[index].name, columns[index].type_name]

@@ -14,7 +14,6 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.pages import ChunkMeta, page_range, read_page
@@ -79,7 +78,7 @@ class FileSurvey:
 def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     """Read the footer, the header of each dictionary page and the filters; for queries, also the
     dictionaries of the queried columns."""
-    reuse = file.run.reuse or Reuse()
+    reuse = file.context.reuse
     file.source.prefetch(_list_dictionary_headers(file))
     file.expect_filters(file.footer.columns, whole=True)
     geometries = _list_geometries(file)

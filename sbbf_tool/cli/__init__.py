@@ -39,59 +39,48 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.storage.interrupts import forget_interrupt, interrupt
 
-COMMANDS = {
-    "inspect": CommandEntry(
-        "sbbf_tool.cli.inspect",
-        "Show which columns have Bloom filters, and how selective they are.",
-    ),
-    "probe": CommandEntry(
-        "sbbf_tool.cli.probe", "Query filters: test whether files may hold values."
-    ),
-    "apply": CommandEntry("sbbf_tool.cli.apply", "Give files the filters that sbbf.toml declares."),
-    "add-filter": CommandEntry(
-        "sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."
-    ),
-    "remove-filter": CommandEntry("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
-    "verify": CommandEntry("sbbf_tool.cli.verify", "Verify filters against the data."),
-    "check": CommandEntry("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
-    "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check, or of an extension."),
-    "repair": CommandEntry(
-        "sbbf_tool.cli.repair",
-        "Fix defects of filters by writing a new footer.",
-        takes_options=True,
-    ),
-    "resize": CommandEntry(
-        "sbbf_tool.cli.resize", "Make filters smaller without reading the data."
-    ),
-    "advise": CommandEntry(
-        "sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."
-    ),
-    "explain": CommandEntry(
-        "sbbf_tool.cli.explain",
-        "Show which row groups a query skips, and in which engines.",
-        takes_options=True,
-    ),
-    "engines": CommandEntry(
-        "sbbf_tool.cli.engines", "List which query engines use filters, for each type."
-    ),
-    "size": CommandEntry(
-        "sbbf_tool.cli.size",
-        "Compute the size of a filter, its number of values or its false-positive rate.",
-    ),
-    "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
-    "help": CommandEntry(
-        "sbbf_tool.cli.help", "Explain exit codes, tables, Spark or a command on one screen."
-    ),
+_SUMMARIES = {
+    "Look": {
+        "inspect": "Show which columns have Bloom filters, and how selective they are.",
+        "probe": "Query filters: test whether files may hold values.",
+        "explain": "Show which row groups a query skips, and in which engines.",
+        "advise": "Recommend columns for filters, and estimate the savings.",
+    },
+    "Verify": {
+        "verify": "Verify filters against the data.",
+        "check": "Check filters against rules, as a gate for CI.",
+    },
+    "Change": {
+        "apply": "Give files the filters that sbbf.toml declares.",
+        "add-filter": "Add Bloom filters to columns of existing files.",
+        "remove-filter": "Remove Bloom filters.",
+        "resize": "Make filters smaller without reading the data.",
+        "repair": "Fix defects of filters by writing a new footer.",
+    },
+    "Reference": {
+        "engines": "List which query engines use filters, for each type.",
+        "rule": "Explain a rule of sbbf check, or of an extension.",
+        "schema": "Print the JSON Schema of a document.",
+        "size": "Compute the size of a filter, its number of values or its false-positive rate.",
+        "help": "Explain exit codes, tables, Spark or a command on one screen.",
+    },
 }
+"""What each command does, in the order of `--help`, by section; commands of extensions follow. The
+module of a command has its name."""
+_TAKE_OPTIONS = ("explain", "repair")
+"""The commands to which extensions may add options."""
 
-SECTIONS = {
-    "Look": ("inspect", "probe", "explain", "advise"),
-    "Verify": ("verify", "check"),
-    "Change": ("apply", "add-filter", "remove-filter", "resize", "repair"),
-    "Reference": ("engines", "rule", "schema", "size", "help"),
-}
-"""The commands in the order of `--help`, by section; those of no section are of extensions, and
-follow."""
+
+def _list_commands() -> dict[str, CommandEntry]:
+    commands = {}
+    for summaries in _SUMMARIES.values():
+        for name, summary in summaries.items():
+            module = f"{__name__}.{name.replace('-', '_')}"
+            commands[name] = CommandEntry(module, summary, name in _TAKE_OPTIONS)
+    return commands
+
+
+COMMANDS = _list_commands()
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
 
 
@@ -121,7 +110,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 @click.group(
     cls=CommandsByName,
     commands=COMMANDS,
-    sections=SECTIONS,
+    sections=_SUMMARIES,
     everyday=EVERYDAY,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, sbbf help TOPIC "

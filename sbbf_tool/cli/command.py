@@ -8,7 +8,7 @@ options that all have.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from inspect import cleandoc
 from itertools import chain
@@ -220,7 +220,7 @@ class CommandsByName(click.Group):
         self,
         *args: Any,
         commands: Mapping[str, CommandEntry],
-        sections: Mapping[str, Sequence[str]] | None = None,
+        sections: Mapping[str, Collection[str]] | None = None,
         everyday: Sequence[str] = (),
         **settings: Any,
     ) -> None:

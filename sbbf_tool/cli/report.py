@@ -126,7 +126,7 @@ class _Printer:
         row = _prepare(raw_row, view)
         shown = _shorten(row, self._roots) if self._roots else row
         self.error = raw_row.error if self._is_single else None
-        edit = self._plan.parts[0].work.given.edit
+        edit = self._plan.parts[0].work.edit
         if isinstance(self.error, NothingToDoError) and edit is not None and edit.output is None:
             render.note(f"sbbf: {self.error}")
             self.error = None

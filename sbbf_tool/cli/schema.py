@@ -21,6 +21,7 @@ from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import Fix, suggest
+from sbbf_tool.verbs.verb import Verb
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -70,30 +71,23 @@ class SummaryDocument:
 
 
 _DOCUMENTS = {
-    "inspect": "sbbf_tool.verbs.inspect:InspectReport",
-    "probe": "sbbf_tool.reports.probe:ProbeReport",
-    "explain": "sbbf_tool.verbs.explain:ExplainReport",
-    "verify": "sbbf_tool.reports.findings:VerifyReport",
-    "check": "sbbf_tool.reports.findings:CheckReport",
     "rules": "sbbf_tool.reports.findings:RulesReport",
-    "advise": "sbbf_tool.verbs.advise:AdviceReport",
-    "apply": "sbbf_tool.verbs.apply:ApplyReport",
-    "add-filter": "sbbf_tool.verbs.add_filter:AddReport",
-    "remove-filter": "sbbf_tool.verbs.remove_filter:RemoveReport",
-    "resize": "sbbf_tool.verbs.resize:ResizeReport",
-    "repair": "sbbf_tool.verbs.repair:RepairReport",
     "engines": "sbbf_tool.reports.engines:EnginesReport",
     "size": "sbbf_tool.verbs.size:SizeReport",
     "file": "sbbf_tool.cli.schema:FileWithoutReport",
     "summary": "sbbf_tool.cli.schema:SummaryDocument",
 }
-"""The class of each document of the core, by the name that follows `sbbf.`: its module, and its
-name in it."""
+"""The class of each document of the core that is not the report of a verb, by the name that follows
+`sbbf.`: its module, and its name in it."""
 
 
 def documents() -> dict[str, str]:
-    """Return the class of each document, those of extensions last."""
-    return _DOCUMENTS | named("documents")
+    """Return the class of each document, or the verb that reports it; those of extensions last."""
+    reported = {}
+    for verb in load("sbbf_tool.verbs:__all__"):
+        name = re.sub(r"(?<=.)(?=[A-Z])", "-", verb).lower()
+        reported[name] = f"sbbf_tool.verbs:{verb}"
+    return reported | _DOCUMENTS | named("documents")
 
 
 @click.command(cls=Command)
@@ -122,7 +116,10 @@ def command(name: str | None) -> None:
 def build_schema(name: str) -> dict[str, Any]:
     """Build the JSON Schema of the document `sbbf.<name>`."""
     definitions: dict[str, Any] = {}
-    body = _object(load(documents()[name]), definitions)
+    kind = load(documents()[name])
+    if issubclass(kind, Verb):
+        kind = kind.answer if kind.combines else kind.report
+    body = _object(kind, definitions)
     head = {"schema": {"const": f"sbbf.{name}"}, "version": {"const": SCHEMA_VERSION}}
     schema = {
         "$schema": _DIALECT,

@@ -47,18 +47,16 @@ def choose_chunks(
     spec: FilterSpec,
     rebuild: Rebuild | None = None,
     *,
-    strict: bool = True,
     engines: Iterable[str] = (),
 ) -> Choice:
     """Choose the column chunks that get a filter; existing filters that stay are judged by their
     bits.
 
-    `strict` is as in `ParquetFile.find_columns`; `engines` read the file. Raises RefusedError,
-    UnreadableError and UsageError.
+    `engines` read the file. Raises RefusedError, UnreadableError and UsageError.
     """
     check_changeable(file)
     limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
-    choose_columns(file, (*spec.columns, *limited), strict=strict)
+    choose_columns(file, (*spec.columns, *limited))
     sizes, named_columns, *_, without_values = request_filters(file, [spec])
     for row_group, column in sizes:
         ensure_buildable(file, row_group, file.footer.columns[column], engines)

@@ -13,20 +13,26 @@ from sbbf_tool.editing.targets import (
     ensure_one_way,
 )
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.storage import permissions, places
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.storage.places import TableFinder
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """The target of changed files and how to change them. One object serves a run; it can be sent
-    to other processes and machines."""
+    to other processes and machines.
+
+    `keys`, `max_page_bytes` and `jobs` hold unless the run has its own; see `complete`.
+    """
 
     output: str | os.PathLike[str] | None = None
     """The name of the new file, if a single file is changed, or a folder for the new files, which
@@ -39,7 +45,7 @@ class Edit:
     allow_table_files: bool = False
     keys: KeysLike = field(default=None, repr=False, compare=False)
     """Keys of encrypted files, whose encrypted columns get encrypted filters."""
-    limit: PageLimit = field(default_factory=PageLimit, compare=False)
+    max_page_bytes: MaxPageBytes = None
     """The limit on the decompressed size of a page, as its header states it."""
     jobs: int | None = None
     """Number of column chunks of a file to process concurrently; one per core if None."""
@@ -49,9 +55,6 @@ class Edit:
     """The kinds of column chunks that pyarrow has decoded in this run."""
     force: bool = False
     """Also write filters that exclude hardly any value."""
-    reuse: Reuse = field(default_factory=Reuse, init=False, repr=False, compare=False)
-    """State that the files of this run share, such as whether folders are tables."""
-
     files_per_commit: int | None = None
     """Of a table: how many files a commit replaces; all in one commit if None."""
     roots: Sequence[str] = ()
@@ -64,9 +67,19 @@ class Edit:
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"the number of concurrent jobs must be at least 1, not {self.jobs}")
 
-    def target_of(self, path: str | os.PathLike[str]) -> str:
-        """Return the path to write. Raises UsageError unless exactly one target is chosen, and
-        RefusedError if it must not be written.
+    def complete(self, context: Context) -> Context:
+        """Return the context with the keys and the page limit of this edit where it has none."""
+        limit = context.limit
+        if limit.max_page_bytes is None:
+            limit = PageLimit.of(self.max_page_bytes, context.jobs)
+        keys = context.keys
+        if keys is None:
+            keys = self.keys
+        return replace(context, keys=keys, limit=limit)
+
+    def target_of(self, path: str | os.PathLike[str], tables: TableFinder) -> str:
+        """Return the path to write; `tables` finds the tables that have it. Raises UsageError
+        unless exactly one target is chosen, and RefusedError if it must not be written.
 
         For a file of a table that is changed in place, the path is that of a new copy, or the
         file's own path in a dry run. A dry run needs no target; if one is given, it is checked too.
@@ -96,7 +109,7 @@ class Edit:
         target = source if output is None else output
         permissions.ensure_writable(target, in_place=self.in_place, append=self.append)
         if not self.allow_table_files:
-            ensure_in_no_table(target, self.reuse.tables)
+            ensure_in_no_table(target, tables)
         return target
 
     @property

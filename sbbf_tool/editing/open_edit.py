@@ -49,10 +49,9 @@ from sbbf_tool.editing.targets import (
 )
 from sbbf_tool.errors import ArchivedError, RefusedError
 from sbbf_tool.file import interrupted
-from sbbf_tool.file.key_ring import ring_of
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
-from sbbf_tool.file.parallel import Meter, Progress
-from sbbf_tool.file.parquet_file import FileRun, ParquetFile
+from sbbf_tool.file.parallel import Meter
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
@@ -65,6 +64,7 @@ from sbbf_tool.storage.source import PlannedSource
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.reports.change import ChangeReport
 
     Report = TypeVar("Report", bound=ChangeReport)
@@ -103,33 +103,25 @@ class PrebuiltFilters:
 
 @contextmanager
 def open_edit(
-    path: str | os.PathLike[str],
-    edit: Edit,
-    prebuilt: PrebuiltFilters,
-    *,
-    strict: bool,
-    jobs: int | None,
-    progress: Progress | None,
+    path: str | os.PathLike[str], context: Context, edit: Edit, prebuilt: PrebuiltFilters
 ) -> Iterator[OpenEdit]:
     """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
     `prebuilt` filters are used if the file is the version from which they were built; filters built
     here are added to them. Raises the errors of `Edit.target_of`, UnreadableError and WriteError.
     """
-    target = edit.target_of(path)
+    target = edit.target_of(path, context.reuse.tables)
     name = os.fsdecode(path)
-    ring = ring_of(name, edit.keys)
+    ring = context.ring_of(name)
     warnings, truncated_to = interrupted.undo(name, target, ring, edit.dry_run)
     with ExitStack() as stack:
         try:
-            opened = ParquetFile.open(path, edit.keys, edit.limit, edit.reuse)
-            file = stack.enter_context(opened)
+            file = stack.enter_context(ParquetFile.open(path, context))
         except ArchivedError as error:
             if not edit.in_place:
                 raise
             hint = f"restore it first, and {ELSEWHERE}"
             raise RefusedError(error.message, file=error.file, hint=hint) from error
-        file.run = FileRun(path, strict, jobs, progress, edit.reuse)
         prebuilt.keep_filters_of(file)
         becomes_copy = is_copied(path)
         if becomes_copy:
@@ -191,7 +183,7 @@ class OpenEdit:
         if self.edit.in_place and not self.is_copied:
             permissions.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
-            reuse = self.edit.reuse
+            reuse = self.file.context.reuse
             reuse.renames_in = permissions.ensure_renames(self.target, reuse.renames_in)
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
@@ -221,12 +213,12 @@ class OpenEdit:
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
         bytes_to_read = sum_chunk_bytes(file, missing)
         bytes_to_verify = sum_chunk_bytes(file, sizes)
-        self._meter = Meter(file.run.progress, bytes_to_read + bytes_to_verify)
+        self._meter = Meter(file.context.progress, bytes_to_read + bytes_to_verify)
         self.ensure_buildable(missing)
         if missing:
             self._begin_copy()
         checks = self.edit.cross_checks
-        prebuilt |= build_filters(file, missing, self.spool, file.run.jobs, self._meter, checks)
+        prebuilt |= build_filters(file, missing, self.spool, file.context.jobs, self._meter, checks)
         self.built_filters = {}
         for key, size in sizes.items():
             built = prebuilt[key]
@@ -391,11 +383,15 @@ class OpenEdit:
                 file, self.target, patch, compare, append=edit.append, begun=self._begun_copy
             )
         if not (is_new or self.is_copied):
-            self.warnings += sink_warnings(self.target, growth, edit.reuse.tables)
+            self.warnings += sink_warnings(self.target, growth, self.file.context.reuse.tables)
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
             self.warnings += table_warnings(
-                self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables
+                self.target,
+                is_new=is_new,
+                growth=growth,
+                is_cut=is_cut,
+                tables=self.file.context.reuse.tables,
             )
         changes: dict[str, Any] = {"warnings": tuple(self.warnings)}
         return replace(completed, **changes)

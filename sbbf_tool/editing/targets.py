@@ -169,12 +169,12 @@ def check_changeable(file: ParquetFile) -> None:
         raise LockedError("the footer of the file is signed", file=file.name, hint=hint)
 
 
-def choose_columns(file: ParquetFile, names: Iterable[str], *, strict: bool = True) -> list[Column]:
+def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
     """Return the columns with these names, in the schema's order; none without names. Raises the
     errors of `ParquetFile.find_columns`."""
     column_names = as_names(names)
     if not column_names:
         return []
-    columns = file.find_columns(column_names, strict=strict)
+    columns = file.find_columns(column_names)
     chosen = {column.index: column for column in columns}
     return [chosen[index] for index in sorted(chosen)]

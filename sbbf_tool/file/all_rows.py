@@ -153,7 +153,7 @@ def _confirm(
     texts = {at: text_of(first.values[at]) for at in possible}
     certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
     certain_texts = tuple(texts[at] for at in certain)
-    path = file.run.path
+    path = file.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
     ranges = _ranges(file, row_groups)
     rows = AllRows(ranges, deletes, certain_texts, about.name)

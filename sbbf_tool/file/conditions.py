@@ -84,8 +84,8 @@ def find_condition(
         "the values of a verb are converted once: files share the question about them"
     )
     if strict is None:
-        strict = file.run.strict
-    reuse = file.run.reuse or Reuse()
+        strict = file.context.strict
+    reuse = file.context.reuse
     try:
         with file.locate_errors():
             column = reuse.find_column(file.footer.columns, name)
@@ -94,20 +94,19 @@ def find_condition(
                 return ColumnCondition(values, NamedColumn(name, column.type_name), question)
             return _compare(reuse, column, name, values, compares(column))
     except NoColumnError as error:
-        missing = _find_missing(file, name, reuse, strict=strict)
+        missing = _find_missing(file, name, strict=strict)
         if missing is None:
             raise
         return ColumnCondition(values, missing.name_column(error), missing)
 
 
-def _find_missing(
-    file: ParquetFile, name: str, reuse: Reuse, *, strict: bool
-) -> MissingColumn | None:
+def _find_missing(file: ParquetFile, name: str, *, strict: bool) -> MissingColumn | None:
     """Return what is known of a column that the file lacks: see `missing_column`."""
     # Most files have the columns that are queried.
     from sbbf_tool.file.missing_column import find_missing
 
-    return find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
+    tables = file.context.reuse.tables
+    return find_missing(file, file.path, name, strict=strict, tables=tables)
 
 
 def _compare(
@@ -140,8 +139,8 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
     its folder."""
     from sbbf_tool.file.partitions import partition_values
 
-    reuse = file.run.reuse or Reuse()
-    path = file.run.path
+    reuse = file.context.reuse
+    path = file.path
     columns = file.footer.columns
     for column in columns:
         question = reuse.question_of(column, values, is_strict=None)
@@ -153,7 +152,7 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
         paths = {(key,) for key in partition_values(file.name)}
     other_paths = paths - {column.short_path for column in columns}
     for name in sorted(map(quote, other_paths)):
-        missing = _find_missing(file, name, reuse, strict=False)
+        missing = _find_missing(file, name, strict=False)
         assert missing is not None, "only a table without a schema has no answer"
         fitting = []
         for value in values:

@@ -250,7 +250,7 @@ def find_part(
 
 def _find_keys(file: ParquetFile, column: Column, part: Comparison) -> tuple[KeyRange, ...] | None:
     """Return the keys of all constants; None if one of them has none."""
-    strict = file.run.strict
+    strict = file.context.strict
     ranges = []
     for constant in part.constants:
         try:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 def ring_of(name: str | None, keys: KeysLike) -> KeyRing | None:
     """Return the key ring for the file with this name, or for one without a name; None without
     keys."""
-    if keys is None:
-        return None
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.encryption.keys import Keys
 

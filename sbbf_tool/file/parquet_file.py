@@ -26,13 +26,11 @@ from sbbf_tool.errors import (
     SbbfError,
     UnreadableError,
 )
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.interrupted import explain, parse_stored_footer
-from sbbf_tool.file.key_ring import key_material_path, ring_of
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_columns, format_count
-from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
+from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.pages import ChunkPages
@@ -45,10 +43,6 @@ from sbbf_tool.storage.source import PlannedSource, Source
 # are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.reuse import Reuse
-    from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.storage.inputs import FileIn, Readable
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
@@ -59,45 +53,24 @@ _FIRST_BYTES = 512
 _ENCRYPTED_HEADER = 192
 
 
-class FileRun(Frozen):
-    """What a run gives a verb with an open file."""
-
-    path: Readable | FileIn
-    """What the file was opened by: the file of a table knows its partition."""
-    strict: bool = True
-    """Whether a column that the file lacks is an error."""
-    jobs: int | None = None
-    """Number of column chunks to process concurrently; one per core if None."""
-    progress: Progress | None = None
-    reuse: Reuse | None = None
-    """What the files of a run share."""
-
-
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
-
-    run = FileRun("")
-    """What the run gives; a verb sets it."""
-
-    table: str | None = None
-    """The table that has the file, as the user named it; None for other files."""
 
     def __init__(
         self,
         source: Source,
+        context: Context,
         ring: KeyRing | None = None,
-        max_page_bytes: MaxPageBytes = None,
-        reuse: Reuse | None = None,
-        names: ColumnNames | None = None,
+        path: Readable | FileIn | None = None,
         file_name: str | None = None,
     ) -> None:
         self.source = source
+        self.context = context
         self.ring = ring
-        self._names = names
-        self._reuse = reuse
-        leaves = leaf_columns if names is None else names.leaf_columns
-        self._leaves = leaves if reuse is None else partial(reuse.leaf_columns, names=names)
-        self.limit = PageLimit.of(max_page_bytes)
+        self.path = source.name if path is None else path
+        """What the file was opened by: the file of a table knows its partition."""
+        self._names = path.columns if isinstance(path, TableFile) else None
+        self._leaves = partial(context.reuse.leaf_columns, names=self._names)
         self.ranges: Any = None
         """The `StatedRanges` of `file.layout`, once they are needed."""
         with self.locate_errors():
@@ -107,38 +80,28 @@ class ParquetFile:
             self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
-    def open(
-        cls,
-        path: Readable | FileIn,
-        keys: KeysLike = None,
-        max_page_bytes: MaxPageBytes = None,
-        reuse: Reuse | None = None,
-    ) -> ParquetFile:
+    def open(cls, path: Readable | FileIn, context: Context | None = None) -> ParquetFile:
         """Open a file. Raises UnreadableError, and LockedError if the footer is encrypted and its
-        key is not among `keys`.
+        key is not in the context.
 
-        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises
+        A page with more bytes than the limit allows is not decompressed: reading it raises
         OversizedPageError. The columns of a `TableFile` have their names in the table.
         """
-        names = path.columns if isinstance(path, TableFile) else None
-        file = cls.of(places.open_source(path), keys, max_page_bytes, reuse, names)
-        file.table = path.table if isinstance(path, TableFile) else None
-        return file
+        return cls.of(places.open_source(path), context, path)
 
     @classmethod
     def of(
         cls,
         source: Source,
-        keys: KeysLike = None,
-        max_page_bytes: MaxPageBytes = None,
-        reuse: Reuse | None = None,
-        names: ColumnNames | None = None,
+        context: Context | None = None,
+        path: Readable | FileIn | None = None,
     ) -> ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an
         error."""
+        context = context or Context()
         try:
-            ring = ring_of(source.name if source.can_reopen else None, keys)
-            file = cls(source, ring, max_page_bytes, reuse, names)
+            ring = context.ring_of(source.name if source.can_reopen else None)
+            file = cls(source, context, ring, path)
         except UnreadableError as error:
             source.close()
             if source.can_reopen:
@@ -161,15 +124,15 @@ class ParquetFile:
     def before(self, end: int) -> ParquetFile:
         """Return the file as it was when it had this length."""
         source = PlannedSource(self.name, self.source, end, ())
-        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names)
+        return ParquetFile(source, self.context, self.ring, self.path)
 
-    def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
+    def find_columns(self, names: Iterable[str]) -> list[Column]:
         """Return the columns with these names, each once, or all columns if `names` is empty.
         Raises UsageError.
 
         Names that a file of a table does not have are left out, because the table does, and, unless
-        `strict`, those that any other file does not have; NotApplicableError if it has none of
-        them.
+        the context is strict, those that any other file does not have; NotApplicableError if it has
+        none of them.
         """
         columns: dict[int, Column] = {}
         missing = []
@@ -180,7 +143,7 @@ class ParquetFile:
                     column = find_column(self.footer.columns, name)
                     columns[column.index] = column
                 except NoColumnError as error:
-                    if strict and not self.is_in_table:
+                    if self.context.strict and not self.is_in_table:
                         raise
                     missing.append(name)
                     errors.append(self._describe_missing(error, name))
@@ -215,6 +178,11 @@ class ParquetFile:
         return tuple(map(name_column, as_names(names)))
 
     @property
+    def table(self) -> str | None:
+        """The table that has the file, as the user named it; None for other files."""
+        return self.path.table if isinstance(self.path, TableFile) else None
+
+    @property
     def is_in_table(self) -> bool:
         """Whether the file belongs to a table with a known schema."""
         return self._names is not None and bool(self._names.table_paths)
@@ -240,9 +208,7 @@ class ParquetFile:
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller
         closes the source."""
-        return ParquetFile(
-            source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name
-        )
+        return ParquetFile(source, self.context, self.ring, self.path, self.footer.file_name)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises
@@ -387,13 +353,13 @@ class ParquetFile:
                 self.source.open_arrow,
                 limit=lambda: self.footer.end_of_pages(meta),
             )
-            return with_checked_sizes(pages, self.limit.ensure)
+            return with_checked_sizes(pages, self.context.limit.ensure)
         from sbbf_tool.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
             key = (row_group, column.index)
             decrypted = DecryptedPages(self.source.read_up_to, self._cipher, key, meta)
-            return with_checked_sizes(decrypted.as_pages(), self.limit.ensure)
+            return with_checked_sizes(decrypted.as_pages(), self.context.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
         if self.footer.index is not None:
@@ -410,12 +376,14 @@ class ParquetFile:
     def warnings_about_keys(self, target: str) -> list[str]:
         """Return the warnings about key material that is stored beside this file and that a copy
         under another name would lack."""
+        if self._cipher is None:
+            return []
+        from sbbf_tool.file.key_ring import key_material_path
+
         mine = key_material_path(self.name)
         copied = key_material_path(target)
         is_same = os.path.abspath(mine) == os.path.abspath(copied)
-        if is_same or self._cipher is None:
-            return []
-        if not os.path.lexists(mine):
+        if is_same or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
@@ -423,6 +391,8 @@ class ParquetFile:
         """Return whether the file is encrypted, and its key material is in a file beside it."""
         if self._cipher is None and self.footer.metadata.encryption_algorithm is None:
             return False
+        from sbbf_tool.file.key_ring import key_material_path
+
         beside = key_material_path(self.name)
         if not places.is_url(beside):
             return os.path.lexists(beside)

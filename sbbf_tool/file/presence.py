@@ -197,7 +197,7 @@ def _conclude(
     with_rows: bool,
 ) -> FileAnswers:
     """Leave out the rows that a table has deleted; return what is present, and the rows."""
-    path = file.run.path
+    path = file.path
     deletes = path.deletes if isinstance(path, TableFile) else ()
     keeps_rows = bool(with_rows or deletes)
     presence = _Presence(subject)

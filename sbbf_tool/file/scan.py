@@ -15,13 +15,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool import log
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of
 from sbbf_tool.file.hits import find_answers, list_hits
 from sbbf_tool.file.missing_column import statement_of
-from sbbf_tool.file.parquet_file import FileRun, ParquetFile, log_opened
+from sbbf_tool.file.parquet_file import ParquetFile, log_opened
 from sbbf_tool.file.pruning import FILTER, RowGroupAnswers
 from sbbf_tool.file.question import Candidates, Question
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, names_left_out
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import footer_structs
@@ -96,13 +96,10 @@ def can_scan() -> bool:
 class FileScan:
     """Answers for local files about one question. Threads may share it."""
 
-    def __init__(
-        self, judge: Judge, strict: bool, reuse: Reuse | None, in_table: TableFile | None = None
-    ) -> None:
+    def __init__(self, judge: Judge, context: Context, in_table: TableFile | None = None) -> None:
         """`in_table` is what the files have in common if they are those of a table."""
         self._judge = judge
-        self._strict = strict
-        self._reuse = reuse or Reuse()
+        self._context = context
         self._in_table = in_table
         self._judgments: tuple[KindJudgment, ...] = ()
         self._judging = Lock()
@@ -141,8 +138,7 @@ class FileScan:
         if self._in_table is not None:
             file_name = replace(self._in_table, path=path)
         try:
-            with ParquetFile.open(file_name, reuse=self._reuse) as file:
-                file.run = FileRun(file_name, self._strict, 1, None, self._reuse)
+            with ParquetFile.open(file_name, self._context) as file:
                 key = key_of_kind(file.footer)
                 if key is not None:
                     return self._judge(file, key)

@@ -28,7 +28,7 @@ def with_statistics(file: ParquetFile, facts: Sequence[ColumnFacts]) -> tuple[Co
         for chunk in column.chunks:
             if chunk.verification is None and chunk.oversized_page is None:
                 bare[chunk.row_group, column.column.index] = chunk
-    meter = Meter(file.run.progress, sum(chunk.chunk_bytes for chunk in bare.values()))
+    meter = Meter(file.context.progress, sum(chunk.chunk_bytes for chunk in bare.values()))
 
     def look(key: ChunkKey) -> ChunkFacts:
         row_group, index = key
@@ -37,7 +37,7 @@ def with_statistics(file: ParquetFile, facts: Sequence[ColumnFacts]) -> tuple[Co
         meter.advance(f"reading {column.name}", bare[key].chunk_bytes)
         return dataclasses.replace(bare[key], statistics=statistics)
 
-    compared = in_parallel(look, bare, file.run.jobs)
+    compared = in_parallel(look, bare, file.context.jobs)
     columns = []
     for column in facts:
         index = column.column.index

@@ -137,6 +137,12 @@ class FilterSpec(Frozen):
         return Sizing(self.fpp, self.ndv, min(limits))
 
 
+def specs_for(specs: Iterable[FilterSpec], file: FileName) -> tuple[FilterSpec, ...]:
+    """Return those of the specs that are for this file. Raises UsageError if the path lacks a
+    partition column by which one of them selects files."""
+    return tuple(spec for spec in specs if spec.matches(file))
+
+
 def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
     if not is_url(name) and not is_table_name(name):

@@ -4,7 +4,6 @@ filters."""
 from __future__ import annotations
 
 from sbbf_tool.file.membership import verify_filter
-from sbbf_tool.file.parallel import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
@@ -21,21 +20,16 @@ from sbbf_tool.rules.rule import Limits, find_all
 _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
-def report_of(
-    file: ParquetFile,
-    names: tuple[str, ...] = (),
-    jobs: int | None = 1,
-    progress: Progress | None = None,
-    *,
-    strict: bool = True,
-) -> VerifyReport:
-    """Build the report on the columns with these names, or all; `jobs` filters that can be queried
-    are checked concurrently.
+def report_of(file: ParquetFile, names: tuple[str, ...] = ()) -> VerifyReport:
+    """Build the report on the columns with these names, or all.
 
     Raises the errors of `ParquetFile.find_columns`.
     """
-    columns = file.find_columns(names, strict=strict)
-    facts = gather(file, columns, Reads.DATA, verify_filter, jobs=jobs, progress=progress)
+    columns = file.find_columns(names)
+    context = file.context
+    facts = gather(
+        file, columns, Reads.DATA, verify_filter, jobs=context.jobs, progress=context.progress
+    )
     verifications = []
     for column in facts:
         for chunk in column.filters:

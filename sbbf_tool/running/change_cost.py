@@ -9,11 +9,11 @@ from sbbf_tool.bloom.sizing import MAX_BYTES, MIN_BYTES, bytes_for
 from sbbf_tool.editing.choice import choose_chunks
 from sbbf_tool.errors import NoColumnError, SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import Frozen
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
@@ -48,11 +48,11 @@ def estimate_cost(part: PlanPart) -> ChangeCost:
     total = sum(live.bytes or 0 for live in files)
     sample = files[:: max(1, len(files) // _SAMPLE_FILES)][:_SAMPLE_FILES]
     new_filters = part.verb.new_filters()
-    edit = part.work.given.edit
+    edit = part.work.edit
     filter_bytes = None
     if new_filters is not None and edit is not None:
         spec, rebuild = new_filters
-        share = _filter_share(selection, sample, spec, rebuild, edit.keys)
+        share = _filter_share(selection, sample, spec, rebuild, part.work.context)
         filter_bytes = None if share is None else int(total * share)
     shares_blocks = bool(files) and places.shares_blocks(files[0].path)
     return ChangeCost(len(files), total, filter_bytes, len(sample), shares_blocks)
@@ -63,7 +63,7 @@ def _filter_share(
     sample: Sequence[LiveFile],
     spec: FilterSpec,
     rebuild: Rebuild | None,
-    keys: KeysLike,
+    context: Context,
 ) -> float | None:
     """Return the bytes of new filters for each byte of these files; None if they are known for none
     of the files."""
@@ -71,7 +71,7 @@ def _filter_share(
     data_bytes = 0
     filter_bytes = 0
     for live in sample:
-        estimate = _filter_bytes(table_files.file(live.path), spec, rebuild, keys)
+        estimate = _filter_bytes(table_files.file(live.path), spec, rebuild, context)
         if estimate is not None and live.bytes:
             data_bytes += live.bytes
             filter_bytes += estimate
@@ -79,12 +79,12 @@ def _filter_share(
 
 
 def _filter_bytes(
-    path: TableFile, spec: FilterSpec, rebuild: Rebuild | None, keys: KeysLike
+    path: TableFile, spec: FilterSpec, rebuild: Rebuild | None, context: Context
 ) -> int | None:
     """Return the bytes of a file's new filters if all values are distinct; None if the file cannot
     have them."""
     try:
-        with ParquetFile.open(path, keys) as file:
+        with ParquetFile.open(path, replace(context, strict=True)) as file:
             total = 0
             for key, size in choose_chunks(file, spec, rebuild).sizes.items():
                 values = size.ndv or file.footer.chunk_meta(*key).most_values or 0

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.editing.targets import ensure_one_way
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.table import Change
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import TableChange
     from sbbf_tool.running.work import Work
@@ -60,31 +57,20 @@ def _ensure_commit(edit: Edit) -> None:
         )
 
 
-def complete_edit(
-    edit: Edit,
-    paths: Sequence[str] | None,
-    keys: KeysLike,
-    max_page_bytes: MaxPageBytes,
-    jobs: int | None,
-) -> Edit:
-    """Return the edit with the keys and the limit of the run, if it has any, and the folders below
-    which new files keep their names; `paths` is None for the names in a list."""
-    if max_page_bytes is None:
-        max_page_bytes = edit.limit.max_page_bytes
-    if keys is None:
-        keys = edit.keys
-    roots: Sequence[str] = ()
-    if edit.is_in_folder:
-        # Files of a list keep the names that they have below the working folder.
-        roots = folders_of((".",) if paths is None else paths)
-    return replace(edit, keys=keys, limit=PageLimit.of(max_page_bytes, jobs), roots=roots)
+def with_roots(edit: Edit, paths: Sequence[str] | None) -> Edit:
+    """Return the edit with the folders below which new files keep their names; `paths` is None for
+    the names in a list."""
+    if not edit.is_in_folder:
+        return edit
+    # Files of a list keep the names that they have below the working folder.
+    return replace(edit, roots=folders_of((".",) if paths is None else paths))
 
 
 def begin_change(work: Work[Any], selection: Selection, *, on_cluster: bool) -> TableChange | None:
     """Return the change of the table that is selected; None for files. Raises UsageError, and
     RefusedError if the table cannot be changed."""
     table = selection.table
-    edit = work.given.edit
+    edit = work.edit
     verb = work.verb
     if table is None or edit is None:
         return None
@@ -108,7 +94,7 @@ def begin_change(work: Work[Any], selection: Selection, *, on_cluster: bool) -> 
     # A comparison with what is declared does not ask whether the table can be changed.
     if not edit.dry_run or verb.declared() is None:
         table.ensure_changeable(conditional_put=edit.conditional_put)
-    begun.ensure_columns(selection)
+    begun.ensure_columns(selection, work.context)
     return begun
 
 

@@ -15,7 +15,7 @@ from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
+from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table, specs_for
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.table import Table
@@ -49,9 +49,7 @@ class DeclaredPaths(Frozen):
         # A path without a partition column that a declaration selects by: the work on the file
         # reports it.
         with suppress(UsageError):
-            if self.declarations is not None and not any(
-                declaration.matches(path) for declaration in self.declarations
-            ):
+            if self.declarations is not None and not specs_for(self.declarations, path):
                 return False
         return self.where is None or self.where.accepts(path)
 

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.own_tail import hash_end
-from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.table_file import FileName
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.change import ChangeReport
@@ -146,14 +145,10 @@ class _Requests:
         return _hash(f"{_version()} {self._describe_request(file)!r} {columns}")
 
     def _describe_request(self, file: FileName) -> tuple[object, ...]:
-        given = self.work.given
+        context = self.work.context
+        has_keys = context.keys is not None
         request = self.work.verb.request(file)
-        keys = given.keys
-        limit = PageLimit.of(given.max_page_bytes)
-        if given.edit is not None:
-            keys = given.edit.keys
-            limit = PageLimit.of(given.edit.limit)
-        return (self.command, *request, keys is not None, limit.max_page_bytes, given.strict)
+        return (self.command, *request, has_keys, context.limit.max_page_bytes, context.strict)
 
     def _describe(self, columns: ColumnNames | None) -> str:
         """Return the hash of the names that columns have in a table; the files of a table share few

@@ -294,7 +294,7 @@ def _rows(
 
     work = context.value.of_table(table_files)
     carry = partial(work, jobs=jobs)
-    edit = work.given.edit
+    edit = work.edit
     rows: list[Row[Report]] = []
     # An append, or a file alone, must stop at once if it is interrupted.
     overlaps = edit is not None and not edit.append and len(paths) > 1

@@ -120,7 +120,7 @@ class Plan(Frozen):
         (part,) = self.parts
         # A verb may need no rows: then none is worked on.
         with closing(iter(self.rows(raises=True))) as rows:
-            return part.work.combine(rows, part.selection, self.jobs)
+            return part.work.combine(rows, part.selection)
 
     def lister(self, part: PlanPart) -> Callable[[], Iterable[ListedFile]] | None:
         """Return a function that lists the files of a part again; None if that costs requests, or

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
+from sbbf_tool.file.context import Context
+from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
@@ -123,19 +125,15 @@ class RunRequest(Frozen):
 
     def work(self, verb: Verb[Any], *, strict: bool = False) -> Work[Any]:
         """Return the work of a verb on each file."""
+        limit = PageLimit.of(self.max_page_bytes, self.jobs)
+        context = Context(self.keys, limit, self.strict or strict, self.jobs)
         edit = self.edit
-        if edit is not None:
-            from sbbf_tool.running.changing import complete_edit
+        if edit is None:
+            return Work(verb, context)
+        from sbbf_tool.running.changing import with_roots
 
-            paths = self.paths if isinstance(self.paths, tuple) else None
-            edit = complete_edit(edit, paths, self.keys, self.max_page_bytes, self.jobs)
-        return Work(
-            verb,
-            keys=self.keys,
-            max_page_bytes=self.max_page_bytes,
-            strict=self.strict or strict,
-            edit=edit,
-        )
+        paths = self.paths if isinstance(self.paths, tuple) else None
+        return Work(verb, edit.complete(context), with_roots(edit, paths))
 
     @property
     def _on_cluster(self) -> bool:

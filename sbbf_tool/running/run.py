@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, over
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.context import Context
+from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.running.outcome import Summary
 from sbbf_tool.running.plan import Rows
 from sbbf_tool.running.request import RunRequest
-from sbbf_tool.verbs.verb import Given, Verb
+from sbbf_tool.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -165,5 +167,6 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
     key_set = Keys.of(keys)
     paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]
     if filesystem is not None or len(paths) < len(inputs):
-        return advise_open(verb, inputs, filesystem, Given(key_set, max_page_bytes), jobs)
+        context = Context(key_set, PageLimit.of(max_page_bytes), strict=False, jobs=jobs)
+        return advise_open(verb, inputs, filesystem, context)
     return run(verb, paths, where=where, jobs=jobs, keys=key_set, max_page_bytes=max_page_bytes)

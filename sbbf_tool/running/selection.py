@@ -24,7 +24,7 @@ from sbbf_tool.reports.rows import INLINED, ListedFile
 from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format, is_url
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.parquet.columns import Column
@@ -287,11 +287,11 @@ class Selection:
             return True
         return self.where.accepts_values(live.partition, live.unknown, table.partition_types)
 
-    def ensure(self, needs: Needs) -> None:
+    def ensure(self, needs: Needs, context: Context) -> None:
         """Raise UsageError if the table lacks a column that a verb needs, or has only partition
         values where the verb needs filters."""
         self.ensure_stored(needs.filters)
-        self.ensure_columns(needs.columns)
+        self.ensure_columns(needs.columns, context)
 
     def ensure_stored(self, names: Iterable[str]) -> None:
         """Raise UsageError if the table has the values of a column with one of these names only as
@@ -307,11 +307,11 @@ class Selection:
                 )
                 raise UsageError(message, file=table.name)
 
-    def ensure_columns(self, names: Iterable[str], keys: KeysLike = None) -> None:
+    def ensure_columns(self, names: Iterable[str], context: Context) -> None:
         """Raise UsageError if the table does not have a column with one of these names.
 
         Its schema has the names that users know. Names with the scaffolding of lists and maps, and
-        those of dropped columns, are looked for in files, whose keys are `keys`.
+        those of dropped columns, are looked for in files.
         """
         from sbbf_tool.file.parquet_file import ParquetFile
         from sbbf_tool.file.table_file import TableFile
@@ -324,7 +324,8 @@ class Selection:
         paths = set(columns.table_paths)
         for live in self.live_files()[:_MOST_FILES_TO_OPEN]:
             try:
-                with ParquetFile.open(TableFile(live.path, live.columns or columns), keys) as file:
+                name = TableFile(live.path, live.columns or columns)
+                with ParquetFile.open(name, context) as file:
                     leaves = file.footer.columns
                     remaining = [name for name in remaining if not _has_column(leaves, name)]
                     if not columns.table_paths:

@@ -22,6 +22,7 @@ from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.parquet.column_names import ColumnNames, Path
@@ -236,7 +237,7 @@ class TableChange(Protocol):
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit
         follows the last row."""
 
-    def ensure_columns(self, selection: Any) -> None:
+    def ensure_columns(self, selection: Any, context: Context) -> None:
         """Raise UsageError if the table does not have a column of the change, or has its values
         only as those of partitions."""
 

@@ -25,16 +25,15 @@ from sbbf_tool.errors import (
     describe_unexpected,
     exit_code_of,
 )
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
-from sbbf_tool.verbs.verb import AllFiles, Given
+from sbbf_tool.verbs.verb import AllFiles
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.running.progress import RunProgress
@@ -50,38 +49,27 @@ _PATIENCE_SECONDS = 60.0
 
 
 class Work(Generic[Report]):
-    """A verb with the keys, limits and table of a run."""
+    """A verb with the context of a run, and how it changes files."""
 
-    __slots__ = ("given", "needs", "table_files", "verb")
+    __slots__ = ("context", "edit", "needs", "table_files", "verb")
 
-    def __init__(
-        self,
-        verb: Verb[Report],
-        *,
-        keys: KeysLike = None,
-        max_page_bytes: MaxPageBytes = None,
-        strict: bool = False,
-        edit: Edit | None = None,
-        table_files: TableFiles | None = None,
-    ) -> None:
-        """`edit`, of a verb that changes files, has the keys and the limit of the run. See
-        `ReadingVerb` for the others.
-
-        `table_files` is what the work needs to know of the files, if they belong to a table.
-        """
+    def __init__(self, verb: Verb[Report], context: Context, edit: Edit | None = None) -> None:
+        """`edit` is for a verb that changes files."""
         self.verb = verb
         self.needs = verb.needs()
-        self.given = Given(keys, max_page_bytes, strict, Reuse(), edit, _PATIENCE_SECONDS)
-        self.table_files = table_files
+        self.context = replace(context, patience=_PATIENCE_SECONDS)
+        self.edit = edit
+        self.table_files: TableFiles | None = None
+        """What the work needs to know of the files, if they belong to a table."""
 
     def on(self, selection: Selection) -> Work[Report]:
         """Return the same work on the files of a selection. Raises UsageError if its table lacks a
         column that the verb needs."""
-        if selection.index is not None and not self.given.strict:
+        if selection.index is not None and not self.context.strict:
             selection.look_for(self.needs)
         if selection.table is None:
             return self
-        selection.ensure(self.needs)
+        selection.ensure(self.needs, self.context)
         return self.of_table(selection.table_files())
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
@@ -104,21 +92,19 @@ class Work(Generic[Report]):
 
     @property
     def is_dry_run(self) -> bool:
-        return self.given.edit is not None and self.given.edit.dry_run
+        return self.edit is not None and self.edit.dry_run
 
     @property
     def reads_data(self) -> bool:
         """Whether the work reads the data of a file, not only its footer and filters."""
         return self.needs.data and (self.needs.data_in_dry_run or not self.is_dry_run)
 
-    def combine(
-        self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None
-    ) -> Any:
+    def combine(self, rows: Iterable[Row[Any]], selection: Selection) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
         names = tuple(selection.names)
         open_by = self.on(selection).file
         is_whole = selection.where is None
-        files = AllFiles(names, self.given, jobs, open_by, selection.table, is_whole)
+        files = AllFiles(names, self.context, open_by, selection.table, is_whole)
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
@@ -131,7 +117,7 @@ class Work(Generic[Report]):
         in_table = None
         if table_files is not None:
             in_table = table_files.usual
-        scan = self.verb.scanner(self.given, in_table)
+        scan = self.verb.scanner(self.context, in_table)
         if scan is None:
             return None
 
@@ -166,10 +152,12 @@ class Work(Generic[Report]):
         try:
             if not path:
                 raise UsageError("the path is null or empty", hint="leave such rows out")
-            reason = verb.skips(file)
+            verb = verb.of_file(file)
+            reason = verb.skips()
             if reason is not None:
                 return Row(name, SKIPPED, reason)
-            report = verb.carry(file, self.given, jobs, progress)
+            context = replace(self.context, jobs=jobs, progress=progress)
+            report = verb.carry(file, context, self.edit)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
             if isinstance(failed, MissingError) and _has_left_table(file):

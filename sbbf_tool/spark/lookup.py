@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import from_batch, from_plain, restore_bytes, to_batch
 from sbbf_tool.reports.probe import ProbeReport
@@ -95,7 +96,8 @@ def probe_keys(
     compares = partial(compare_in_spark, key_type, infers_local_times)
 
     def look_up(keys_of_row: list[object], units: list[dict[str, Any]]) -> Iterator[Row[Any]]:
-        work = Work(Probe(column, keys_of_row, compares=compares), keys=keys, strict=strict)
+        verb = Probe(column, keys_of_row, compares=compares)
+        work = Work(verb, Context(keys, strict=strict))
         for unit in units:
             file = from_plain(ListedFile, unit)
             yield skip(file) if file.skipped else work(restore_bytes(file.path))

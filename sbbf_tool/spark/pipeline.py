@@ -196,7 +196,7 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
     an attempt has changed, the row says so.
     """
     report: Any = row.report
-    edit = work.given.edit
+    edit = work.edit
     if not work.changes or edit is None or listed.bytes is None:
         return row
     if report is None:
@@ -209,7 +209,7 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
     if has_listed_bytes and (row.status != SKIPPED or _has_listed_inode(listed)):
         return row
     try:
-        with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:
+        with ParquetFile.open(work.file(row.path), work.context) as file:
             restored = work.verb.recognise(file, report, listed.bytes, edit)
         if restored is not None:
             return replace(row, status=OK, reason=None, report=restored)

@@ -33,7 +33,6 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.hints import Fix, Rebuild
@@ -223,9 +222,7 @@ class AddFilter(ChangingVerb[AddReport]):
 
     def on(self, change: OpenEdit) -> AddReport:
         file = change.file
-        choice = choose_chunks(
-            file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names
-        )
+        choice = choose_chunks(file, self.spec, self.rebuild, engines=self.engine_names)
         chunks = choice.sizes
         indexes = columns_of(chunks)
         planned_filters = 0
@@ -310,7 +307,6 @@ def add_filters(  # noqa: PLR0913  one keyword for each option of the command
     engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     strict: bool = True,
-    max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> AddReport:
     """Add a filter to every row group of `columns` of one file, writing to `output` or `in_place`;
@@ -319,7 +315,7 @@ def add_filters(  # noqa: PLR0913  one keyword for each option of the command
     `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or
     one per column).
     """
-    edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
+    edit = Edit(append=append, **options)
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes)
     return AddFilter(spec, rebuild, engines or engine_names)(path, edit, strict=strict)
 

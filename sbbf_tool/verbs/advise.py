@@ -59,11 +59,12 @@ from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
-from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given
+from sbbf_tool.verbs.verb import AllFiles, CombiningVerb
 from sbbf_tool.writers.settings import build_settings, ensure_writer
 from sbbf_tool.writers.writer import WriterSettings, pattern_of
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
@@ -129,6 +130,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
 
     name = "advise"
     report = PickledSurvey
+    answer = AdviceReport
     queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
     fpp: float | None = opt(
         "Target false-positive rate; 0.01, or that of the next smaller size where it saves more, "
@@ -155,11 +157,11 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
         fpp = DEFAULT_FPP if self.fpp is None else self.fpp
         queries = _as_queries(self.queries)
-        keys = Keys.of(files.given.keys)
+        keys = Keys.of(files.context.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         judgments = self._judge_without_data(summary, has_queries=bool(queries))
         is_alone = summary.files == 1
-        sample_files, errors = _sample(files, judgments, keys, is_alone=is_alone)
+        sample_files, errors = _sample(files, judgments, is_alone=is_alone)
         unreadable = [*summary.unreadable, *errors]
         judge = partial(self._judge_with_data, summary, judgments, has_queries=bool(queries))
         columns = judge(fpp=fpp)
@@ -266,7 +268,6 @@ class _JudgmentWithoutData(NamedTuple):
 def _sample(
     files: AllFiles,
     judgments: Mapping[ColumnKey, _JudgmentWithoutData],
-    keys: Keys | None,
     *,
     is_alone: bool,
 ) -> tuple[list[str], list[SbbfError]]:
@@ -278,11 +279,10 @@ def _sample(
             for path in judgment.totals.sample_files.items:
                 candidates_by_path.setdefault(path, {})[key] = judgment.totals
     paths = sorted(candidates_by_path)
-    limit = files.given.max_page_bytes
     errors: list[SbbfError] = []
     for path in paths:
         file = files.open_by(path)
-        for error in sample(file, candidates_by_path[path], keys, limit, files.jobs):
+        for error in sample(file, candidates_by_path[path], files.context):
             if isinstance(error, OversizedPageError) and is_alone:
                 raise error
             errors.append(error)
@@ -304,8 +304,7 @@ def advise_open(
     verb: Advise,
     inputs: Sequence[Readable],
     filesystem: FileSystemLike | None,
-    given: Given,
-    jobs: int | None = None,
+    context: Context,
 ) -> AdviceReport:
     """Advise on open files, or on files of a file system object, in this process. The report has no
     fix for files without a name."""
@@ -316,7 +315,7 @@ def advise_open(
             for file in parquet_inputs(name, filesystem):
                 label = file if isinstance(file, str) else _label(file, unnamed)
                 try:
-                    yield Row(label, OK, report=verb.carry(file, given))
+                    yield Row(label, OK, report=verb.carry(file, context))
                 except SbbfError as error:
                     yield Row(label, FAILED, exit_code=error.exit_code, error=error)
 
@@ -329,7 +328,7 @@ def advise_open(
         return name_of(file)
 
     names = tuple(map(name_input, inputs))
-    report = verb.combine(rows(), AllFiles(names, given, jobs, open_by))
+    report = verb.combine(rows(), AllFiles(names, context, open_by))
     return replace(report, fix=None)
 
 

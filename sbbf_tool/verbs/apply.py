@@ -33,7 +33,6 @@ from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import opt, replace
@@ -49,6 +48,7 @@ from sbbf_tool.rules.filter_spec import (
     FilterSpec,
     RequestedFilters,
     request_filters,
+    specs_for,
 )
 from sbbf_tool.rules.satisfaction import (
     BROKEN,
@@ -62,7 +62,9 @@ from sbbf_tool.rules.satisfaction import (
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.table_file import FileName
 
 
@@ -174,8 +176,11 @@ class Apply(ChangingVerb[ApplyReport]):
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)
 
-    def skips(self, path: FileName) -> str | None:
-        return None if self._declarations_for(path) else NO_DECLARATION
+    def of_file(self, path: FileName) -> Apply:
+        return self.with_declared(specs_for(self.declarations, path))
+
+    def skips(self) -> str | None:
+        return None if self.declarations else NO_DECLARATION
 
     def declared(self) -> Sequence[FilterSpec]:
         return tuple(self.declarations)
@@ -191,21 +196,18 @@ class Apply(ChangingVerb[ApplyReport]):
         return tuple(dict.fromkeys(names))
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return self._declarations_for(path), self.remove_undeclared, self.engine_names
+        return specs_for(self.declarations, path), self.remove_undeclared, self.engine_names
 
-    def _declarations_for(self, path: FileName) -> tuple[FilterSpec, ...]:
-        return tuple(spec for spec in self.declarations if spec.matches(path))
-
-    def before(self, path: FileName, edit: Edit) -> None:
-        if reason := self.skips(path):
+    def before(self, path: FileName, context: Context, edit: Edit) -> None:
+        if reason := self.skips():
             raise UsageError(reason, file=os.fspath(path))
         if not (edit.in_place or edit.allow_table_files or isinstance(path, TableFile)):
             # What cannot be changed is no promise of what a change would do.
-            ensure_in_no_table(os.fsdecode(path), edit.reuse.tables)
+            ensure_in_no_table(os.fsdecode(path), context.reuse.tables)
 
     def on(self, change: OpenEdit) -> ApplyReport:
         file = change.file
-        requests = request_filters(file, self._declarations_for(_named(file)))
+        requests = request_filters(file, self.declarations)
         if self.remove_undeclared:
             _ensure_some_stay(file, requests)
         check_changeable(file)
@@ -283,18 +285,15 @@ def apply(  # noqa: PLR0913  one keyword for each option of the command
     `dry_run` only compares, as without `in_place`. Raises UsageError if no declaration is for this
     file.
     """
-    limit = PageLimit.of(max_page_bytes, jobs)
     edit = Edit(
-        None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs
+        in_place=in_place,
+        dry_run=dry_run or not in_place,
+        allow_table_files=allow_table_files,
+        keys=keys,
+        max_page_bytes=max_page_bytes,
+        jobs=jobs,
     )
     return Apply(policy.limits.filters, remove_undeclared)(path, edit)
-
-
-def _named(file: ParquetFile) -> FileName:
-    """Return what the file was opened by, which knows the partition of a file of a table."""
-    path = file.run.path
-    assert isinstance(path, str | os.PathLike)
-    return path
 
 
 def _ensure_some_stay(file: ParquetFile, requests: RequestedFilters) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
@@ -42,7 +43,12 @@ from sbbf_tool.rules.facts import (
     unreadable_chunks,
 )
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
-from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, request_filters
+from sbbf_tool.rules.filter_spec import (
+    FilterSpec,
+    RequestedFilters,
+    request_filters,
+    specs_for,
+)
 from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
@@ -118,7 +124,7 @@ class Check(ReadingVerb[CheckReport]):
         return self._shorten(report_unreadable(name, self.policy.of(name), error))
 
     def on(self, file: ParquetFile) -> CheckReport:
-        path = file.run.path
+        path = file.path
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else file.name
         return self._shorten(_check(file, self.policy.of(name)))
 
@@ -163,8 +169,8 @@ def check(
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     running = [rule for rule in RULES if policy.why_not(rule) is None]
-    name = file.run.path if isinstance(file.run.path, TableFile) else file.name
-    specs = [spec for spec in policy.limits.filters if spec.matches(name)]
+    name = file.path if isinstance(file.path, TableFile) else file.name
+    specs = specs_for(policy.limits.filters, name)
     requests = request_filters(file, specs)
     facts = _gather_facts(file, policy, running, requests)
     whole_file = None
@@ -172,7 +178,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         whole_file = gather_file(file, facts)
     findings = list(find_all(running, facts, policy.limits, whole_file))
     if any(rule.name == MISSING_FILTER for rule in running):
-        missing = _find_missing_columns(file, policy.required, file.run.strict)
+        missing = _find_missing_columns(file, policy.required, file.context.strict)
         findings = [*missing, *findings]
     rules_with_findings = {finding.rule for finding in findings}
     requires = bool(requests.required)
@@ -207,8 +213,8 @@ def _gather_facts(
         keeps_oversized=True,
         with_folds=policy.limits.max_bytes_share is not None,
         sizes=sizes,
-        jobs=file.run.jobs,
-        progress=file.run.progress,
+        jobs=file.context.jobs,
+        progress=file.context.progress,
     )
     if not RULES_ABOUT_STATISTICS.isdisjoint(policy.select):
         facts = with_statistics(file, facts)
@@ -263,7 +269,7 @@ def _find_columns(
     error of the others."""
     if not names:
         return
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, Context(keys)) as file:
         for column in names:
             try:
                 find_column(file.footer.columns, column)

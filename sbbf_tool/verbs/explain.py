@@ -29,7 +29,6 @@ from sbbf_tool.file.pruning import (
     row_group_bytes,
 )
 from sbbf_tool.file.question import Question
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import text_of, values_of
 from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
@@ -154,16 +153,14 @@ class Explain(ReadingVerb[ExplainReport]):
         if not self.values:
             raise UsageError("no value to query")
         engines = engines_of(tuple(self.engine_names))
-        reuse = file.run.reuse or Reuse()
-        strict = file.run.strict
+        reuse = file.context.reuse
+        strict = file.context.strict
         try:
             with file.locate_errors():
                 column = reuse.find_column(file.footer.columns, self.column)
                 question = reuse.question_of(column, self.values, is_strict=strict)
         except NoColumnError as error:
-            missing = find_missing(
-                file, file.run.path, self.column, strict=strict, tables=reuse.tables
-            )
+            missing = find_missing(file, file.path, self.column, strict=strict, tables=reuse.tables)
             if missing is None:
                 raise
             return _explain_missing(file, missing, error, self.values)

@@ -154,7 +154,7 @@ class Inspect(ReadingVerb[InspectReport]):
 
     def on(self, file: ParquetFile) -> InspectReport:
         names = tuple(self.columns)
-        chosen = file.find_columns(names, strict=file.run.strict)
+        chosen = file.find_columns(names)
         file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
         rows: list[FilterReport] = []
         filters: list[StoredFilter] = []

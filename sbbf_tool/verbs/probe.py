@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.predicates import Expression
-    from sbbf_tool.verbs.verb import Given, ReadOptions, Scanner
+    from sbbf_tool.verbs.verb import ReadOptions, Scanner
 
 
 _Also: TypeAlias = "tuple[tuple[str, Sequence[object]] | Expression, ...]"
@@ -229,17 +230,17 @@ class Probe(ReadingVerb[ProbeReport]):
         return conditions
 
     def scanner(
-        self, given: Given, in_table: TableFile | None = None
+        self, context: Context, in_table: TableFile | None = None
     ) -> Scanner[ProbeReport] | None:
         if self.column is None or self._tree is not None:
             return None
-        if self.dialect or self.compares or given.keys:
+        if self.dialect or self.compares or context.keys:
             return None
         from sbbf_tool.file.scan import FileScan, can_scan
 
         if not can_scan():
             return None
-        scan = FileScan(self._judge_kind, given.strict, given.reuse, in_table)
+        scan = FileScan(self._judge_kind, context, in_table)
 
         # A file that may hold a value is read for these.
         excludes_only = bool(self.confirm or self.rows or self.also)

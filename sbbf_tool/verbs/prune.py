@@ -19,10 +19,10 @@ import pyarrow.dataset as ds
 from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import narrow, row_group_bytes
 from sbbf_tool.file.question import Question
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96
@@ -40,7 +40,7 @@ from sbbf_tool.storage.inputs import FileIn, locate
 if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
-    _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
+    _OpenFile = Callable[[ds.ParquetFileFragment, Context], ParquetFile]
 
 
 class PrunedFile(Frozen):
@@ -164,7 +164,7 @@ class _PrunedDataset:
         self._open_file = open_file
         self._column = column
         self._values = values
-        self._reuse = Reuse()
+        self._context = Context()
         self.files: list[PrunedFile] = []
         self.warnings: list[str] = []
         self.unknown_columns: list[UsageError] = []
@@ -206,7 +206,7 @@ class _PrunedDataset:
         name = fragment.path
         warning = ""
         try:
-            with self._open_file(fragment, self._reuse) as file:
+            with self._open_file(fragment, self._context) as file:
                 name = file.name
                 sizes = {number: row_group_bytes(file, number) for number in numbers}
                 question, warning = self._ask(fragment, schema, file)
@@ -233,7 +233,7 @@ class _PrunedDataset:
         pruned."""
         try:
             with file.locate_errors():
-                leaf = self._reuse.find_column(file.footer.columns, self._column)
+                leaf = self._context.reuse.find_column(file.footer.columns, self._column)
         except UsageError as error:
             # pyarrow reads the column as null in the rows of this file.
             self.unknown_columns.append(error)
@@ -245,7 +245,7 @@ class _PrunedDataset:
         try:
             with file.locate_errors():
                 values = _add_equal_values(leaf, self._values)
-                return self._reuse.question_of(leaf, values), ""
+                return self._context.reuse.question_of(leaf, values), ""
         except UsageError as error:
             if not is_cast(fragment, schema, leaf):
                 raise
@@ -253,7 +253,7 @@ class _PrunedDataset:
             if leaf.physical == "INT96":
                 return None, error.message
             values = _add_equal_values(leaf, self._values)
-            return self._reuse.question_of(leaf, values, is_strict=False), ""
+            return self._context.reuse.question_of(leaf, values, is_strict=False), ""
 
     def _prune_row_groups(
         self, file: ParquetFile, numbers: tuple[int, ...], question: Question
@@ -308,10 +308,10 @@ def _build_error(path: str, error: Exception) -> UnreadableError:
     return UnreadableError(f"pyarrow cannot read it as a dataset ({reason})", file=path)
 
 
-def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
+def _open_fragment(fragment: ds.ParquetFileFragment, context: Context) -> ParquetFile:
     """Open the file of a fragment through the dataset's own file system, which has the
     credentials."""
-    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
+    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), context)
 
 
 def _ensure_no_table(name: str) -> None:
@@ -359,7 +359,7 @@ def _open_dataset(
     except (OSError, pa.ArrowException) as error:
         raise _build_error(files[0], error) from error
 
-    def open_file(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
-        return ParquetFile.open(by_path[fragment.path], reuse=reuse)
+    def open_file(fragment: ds.ParquetFileFragment, context: Context) -> ParquetFile:
+        return ParquetFile.open(by_path[fragment.path], context)
 
     return with_columns_of_all_files(dataset), open_file

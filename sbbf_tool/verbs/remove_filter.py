@@ -122,7 +122,7 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
         names = tuple(self.columns)
         if self.ours:
             return _restore(change)
-        chunks = _choose_chunks(file, names, file.run.strict)
+        chunks = _choose_chunks(file, names)
         patch, method = _plan(change, chunks, self.compact)
         change.ensure_replaceable()
         report = partial(
@@ -204,7 +204,7 @@ def _compare_restored(file: ParquetFile, before: Footer, fresh: ParquetFile) -> 
         raise mistake(file, "the restored file would not end with its old footer")
 
 
-def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> set[ChunkKey]:
+def _choose_chunks(file: ParquetFile, names: tuple[str, ...]) -> set[ChunkKey]:
     """Return the chunks of the columns with these names, or of all columns if `names` is empty, for
     which the footer states a filter.
 
@@ -213,7 +213,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> s
     and NothingToDoError if the named columns have no filter.
     """
     check_changeable(file)
-    columns = choose_columns(file, names, strict=strict)
+    columns = choose_columns(file, names)
     if not columns:
         columns = list(file.footer.columns)
     for column in columns:

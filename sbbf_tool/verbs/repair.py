@@ -22,10 +22,8 @@ from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.repairs import FilterStep, plan_steps, rules_to_rebuild
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
-from sbbf_tool.file.key_ring import ring_of
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.own_tail import hash_end
-from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
@@ -47,6 +45,7 @@ from sbbf_tool.storage import places
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.verbs.verb import EditOptions
 
@@ -162,12 +161,12 @@ class Repair(ChangingVerb[RepairReport]):
     def needs(self) -> Needs:
         return Needs(data=True, threads=True)
 
-    def before(self, path: FileName, edit: Edit) -> RepairReport | None:
+    def before(self, path: FileName, context: Context, edit: Edit) -> RepairReport | None:
         if not edit.dry_run:
             return None
         name = os.fsdecode(path)
-        target = edit.target_of(path)
-        _, length = interrupted.undo(name, target, ring_of(name, edit.keys), dry_run=True)
+        target = edit.target_of(path, context.reuse.tables)
+        _, length = interrupted.undo(name, target, context.ring_of(name), dry_run=True)
         if length is None:
             return None
         with places.open_source(path) as source:
@@ -188,7 +187,7 @@ class Repair(ChangingVerb[RepairReport]):
         if change.truncated_to is not None:
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
-        columns = choose_columns(file, names, strict=file.run.strict)
+        columns = choose_columns(file, names)
         if not columns:
             columns = list(file.footer.columns)
         facts = _facts(file, columns, self.quick)
@@ -227,13 +226,11 @@ def repair(
     drop: bool = False,
     quick: bool = False,
     strict: bool = True,
-    max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
 ) -> RepairReport:
     """Repair filters of one file, writing to `output` or `in_place`; see `Repair`, and `Edit` for
     the options."""
-    edit = Edit(limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
-    return Repair(columns, drop, quick)(path, edit, strict=strict)
+    return Repair(columns, drop, quick)(path, Edit(**options), strict=strict)
 
 
 def _patch(change: OpenEdit, steps: Mapping[ChunkKey, FilterStep]) -> Patch:
@@ -267,7 +264,7 @@ def _report_steps(
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
-    return gather(file, columns, Reads.DATA, verify_filter, progress=file.run.progress)
+    return gather(file, columns, Reads.DATA, verify_filter, progress=file.context.progress)
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, FilterStep]) -> None:

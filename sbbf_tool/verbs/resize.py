@@ -128,7 +128,7 @@ class Resize(ChangingVerb[ResizeReport]):
         file = change.file
         names = tuple(self.columns)
         check_changeable(file)
-        stored = list(_stored_filters(file, choose_columns(file, names, strict=file.run.strict)))
+        stored = list(_stored_filters(file, choose_columns(file, names)))
         plan = self._plan(change, stored)
         if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))

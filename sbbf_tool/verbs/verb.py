@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, T
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
-from sbbf_tool.file.parquet_file import FileRun, ParquetFile
-from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.context import Context
+from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.reports.rows import OK, Row
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         dry_run: bool
         allow_table_files: bool
         keys: KeysLike
+        max_page_bytes: MaxPageBytes
         jobs: int | None
         force: bool
 
@@ -99,27 +101,12 @@ class Needs(Frozen):
     columns."""
 
 
-class Given(Frozen):
-    """What a run gives every file besides the verb. It is in no report; its caches are empty in
-    each new process."""
-
-    keys: KeysLike = None
-    max_page_bytes: MaxPageBytes = None
-    strict: bool = False
-    reuse: Reuse | None = None
-    edit: Edit | None = None
-    """How files are changed, with the keys and the limit; None for a verb that reads."""
-    patience: float = 0.0
-    """Seconds to wait for other writers of a file."""
-
-
 class AllFiles(Frozen):
     """The files of a run, for a verb that answers about all of them together."""
 
     names: tuple[str, ...]
     """The files, folders, globs and URLs, or the table, as they were named."""
-    given: Given
-    jobs: int | None
+    context: Context
     open_by: Callable[[str], Any]
     """Returns what opens the file with the path of a row."""
     table: Any = None
@@ -152,6 +139,8 @@ class Verb(Frozen, Generic[Report]):
     """Whether the verb changes files."""
     combines: ClassVar[bool] = False
     """Whether the verb answers about all files together: see `CombiningVerb`."""
+    answer: ClassVar[type]
+    """The class of the answer, if the verb combines reports."""
     operation: ClassVar[str] = ""
     """The first word of what a commit of a table records, such as `ADD`, for a verb that changes
     files."""
@@ -172,13 +161,20 @@ class Verb(Frozen, Generic[Report]):
         """Return what a run must know of the verb, computed from the fields."""
         return Needs()
 
-    def skips(self, path: FileName) -> str | None:
-        """Return why the verb does not look at a file at all; None if it does."""
-        return None
-
-    def scanner(self, given: Given, in_table: TableFile | None = None) -> Scanner[Report] | None:
+    def scanner(
+        self, context: Context, in_table: TableFile | None = None
+    ) -> Scanner[Report] | None:
         """Return what answers for local files before they are opened one by one; None if nothing
         does. Threads share it. `in_table` is what files of a table have in common."""
+        return None
+
+    def of_file(self, path: FileName) -> Verb[Report]:
+        """Return the verb with what it wants of this file alone. Raises UsageError."""
+        return self
+
+    def skips(self) -> str | None:
+        """Return why the verb, which is that of one file, does not look at it at all; None if it
+        does."""
         return None
 
     def of_table(self, name: str) -> Verb[Report]:
@@ -231,15 +227,8 @@ class Verb(Frozen, Generic[Report]):
         describes completely."""
         raise NotImplementedError
 
-    def carry(
-        self,
-        path: FileName,
-        given: Given,
-        jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> Report:
-        """Return the report of one file of a run; `jobs` threads may process it, and `progress` is
-        called as they do."""
+    def carry(self, path: FileName, context: Context, edit: Edit | None = None) -> Report:
+        """Return the report of one file of a run; `edit` is for verbs that change files."""
         raise NotImplementedError
 
     def combine(self, rows: Iterable[Row[Report]], files: AllFiles) -> Any:
@@ -270,7 +259,7 @@ class ReadingVerb(Verb[Report]):
     """A verb that reads."""
 
     def on(self, file: ParquetFile) -> Report:
-        """Return the report of an open file; `file.run` has what the run gives."""
+        """Return the report of an open file."""
         raise NotImplementedError
 
     def __call__(
@@ -283,7 +272,6 @@ class ReadingVerb(Verb[Report]):
         strict: bool = True,
         jobs: int | None = None,
         progress: Progress | None = None,
-        reuse: Reuse | None = None,
     ) -> Report:
         """Return the report of one file.
 
@@ -294,28 +282,21 @@ class ReadingVerb(Verb[Report]):
         unless `strict`, as for one of many files, the verb works on the columns that the file has,
         and raises NotApplicableError if it has none of them.
         """
-        given = Given(keys, max_page_bytes, strict, reuse)
-        return self.carry(find_input(path, filesystem), given, jobs, progress)
+        context = Context(keys, PageLimit.of(max_page_bytes), strict, jobs, progress)
+        return self.carry(find_input(path, filesystem), context)
 
-    def carry(
-        self,
-        path: Readable | FileIn,
-        given: Given,
-        jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> Report:
-        with ParquetFile.open(path, given.keys, given.max_page_bytes, given.reuse) as file:
-            file.run = FileRun(path, given.strict, jobs, progress, given.reuse or Reuse())
+    def carry(self, path: Readable | FileIn, context: Context, edit: Edit | None = None) -> Report:
+        with ParquetFile.open(path, context) as file:
             report = self.on(file)
         if os.environ.get(COMPARE_SCANS):
-            self._ensure_same_scan(path, given, report)
+            self._ensure_same_scan(path, context, report)
         return report
 
-    def _ensure_same_scan(self, path: Readable | FileIn, given: Given, report: Any) -> None:
+    def _ensure_same_scan(self, path: Readable | FileIn, context: Context, report: Any) -> None:
         """Ensure that a scan declines the file, or answers as this report does."""
         if isinstance(path, TableFile) or not isinstance(path, str | os.PathLike):
             return
-        scan = None if is_url(path) else self.scanner(given)
+        scan = None if is_url(path) else self.scanner(context)
         scanned: Any = None if scan is None else scan([os.fsdecode(path)])[0]
         if scanned is None:
             return
@@ -340,14 +321,13 @@ class ChangingVerb(Verb[Changed]):
 
     changes = True
 
-    def before(self, path: FileName, edit: Edit) -> Changed | None:
+    def before(self, path: FileName, context: Context, edit: Edit) -> Changed | None:
         """Return the report of a file that need not be opened. Raises RefusedError for one that
         must not be."""
         return None
 
     def on(self, change: OpenEdit) -> Changed:
-        """Change an open file, or judge in a dry run what would change; `change.file.run` has what
-        the run gives."""
+        """Change an open file, or judge in a dry run what would change."""
         raise NotImplementedError
 
     def __call__(
@@ -360,34 +340,26 @@ class ChangingVerb(Verb[Changed]):
         message says how to make it safe), or if another writer changes the file meanwhile,
         UnreadableError, UsageError, WriteError.
         """
-        return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, progress)
+        context = edit.complete(Context(strict=strict, jobs=edit.jobs, progress=progress))
+        return self.of_file(path).carry(path, context, edit)
 
-    def carry(
-        self,
-        path: FileName,
-        given: Given,
-        jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> Changed:
+    def carry(self, path: FileName, context: Context, edit: Edit | None = None) -> Changed:
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again;
         filters that were built stay."""
         from sbbf_tool.editing.open_edit import PrebuiltFilters, open_edit
 
-        assert given.edit is not None, "a verb that changes files needs an edit"
+        assert edit is not None, "a verb that changes files needs an edit"
         ensure_path(path)
-        edit = given.edit
-        report = self.before(path, edit)
+        report = self.before(path, context, edit)
         if report is not None:
             return report
-        deadline = time.monotonic() + given.patience
+        deadline = time.monotonic() + context.patience
         pause = _FIRST_PAUSE
         with open_spool(edit.output_of(path) or os.fsdecode(path), keeps=not edit.dry_run) as spool:
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:
-                    with open_edit(
-                        path, edit, prebuilt, strict=given.strict, jobs=jobs, progress=progress
-                    ) as change:
+                    with open_edit(path, context, edit, prebuilt) as change:
                         return self.on(change)
                 except ChangedError:
                     # Without built filters that would be lost, there is no reason to wait.

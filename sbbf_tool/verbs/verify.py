@@ -41,9 +41,7 @@ class Verify(ReadingVerb[VerifyReport]):
         return (self.columns,)
 
     def on(self, file: ParquetFile) -> VerifyReport:
-        return report_of(
-            file, tuple(self.columns), file.run.jobs, file.run.progress, strict=file.run.strict
-        )
+        return report_of(file, tuple(self.columns))
 
 
 def verify(

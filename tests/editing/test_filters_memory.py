@@ -19,6 +19,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import HashMemory
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.file.context import Context
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage import spool
@@ -104,7 +105,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     ),
     "one file of a lake": (
         None,
-        lambda path: Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path), JOBS),
+        lambda path: Work(AddFilter(SPEC), Context(), EDIT)(str(path), JOBS),
     ),
 }
 
@@ -265,7 +266,7 @@ def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     before = many.read_bytes()
     for work in (
         add,
-        lambda path: require_success(Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path))),
+        lambda path: require_success(Work(AddFilter(SPEC), Context(), EDIT)(str(path))),
     ):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)

@@ -15,12 +15,12 @@ import pytest
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import layout, scan, scan_kinds
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import footer_structs, large_footers
 from sbbf_tool.running.run import run
 from sbbf_tool.verbs.probe import Probe
-from sbbf_tool.verbs.verb import COMPARE_SCANS, Given
+from sbbf_tool.verbs.verb import COMPARE_SCANS
 from support.scans import Compared, compare, compare_mutants, join, mutants, sample, split
 from support.tables import each
 
@@ -31,7 +31,7 @@ VALUES = ("0", "1", "7", "42", "name 7", "a", "-1.5", "2024-01-01", "2024-01-01 
 
 def scanned(verb: Probe, paths: list[str], **given: Any) -> list[Any]:
     """Return the report of each file, or None."""
-    scan_files = verb.scanner(Given(**given))
+    scan_files = verb.scanner(Context(**given))
     assert scan_files is not None
     return list(scan_files(paths))
 
@@ -65,7 +65,7 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
 def _compare_or_fail_alike(verb: Probe, path: str) -> Compared:
     """Compare the answers of a file; a scan declines a file that cannot be queried."""
     try:
-        verb.carry(path, Given(reuse=Reuse()))
+        verb.carry(path, Context(strict=False))
     except SbbfError:
         assert scanned(verb, [path]) == [None]
         return Compared(declined=1)
@@ -240,12 +240,12 @@ def test_files_of_too_many_kinds_are_declined(tmp_path, monkeypatch):
     ],
 )
 def test_other_questions_are_not_scanned(options):
-    assert Probe("id", [1], **options).scanner(Given()) is None
+    assert Probe("id", [1], **options).scanner(Context()) is None
 
 
 def test_keys_and_every_column_are_not_scanned():
-    assert Probe(None, [1]).scanner(Given()) is None
-    assert Probe("id", [1]).scanner(Given(keys={"footer": b"0" * 16})) is None
+    assert Probe(None, [1]).scanner(Context()) is None
+    assert Probe("id", [1]).scanner(Context(keys={"footer": b"0" * 16})) is None
 
 
 def test_a_filter_without_a_length_may_run_into_the_next_one(tmp_path):

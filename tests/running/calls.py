@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import opt
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.running.run import run
-from sbbf_tool.verbs.verb import Given, Needs, ReadingVerb
+from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
 
 class Call(ReadingVerb[Any]):
@@ -25,8 +26,8 @@ class Call(ReadingVerb[Any]):
     def needs(self) -> Needs:
         return Needs(data=self.data, threads=self.threads)
 
-    def carry(self, path: Any, given: Given, jobs: int | None = None, progress: Any = None) -> Any:
-        return self.function(path, jobs) if self.threads else self.function(path)
+    def carry(self, path: Any, context: Context, edit: Edit | None = None) -> Any:
+        return self.function(path, context.jobs) if self.threads else self.function(path)
 
 
 def rows_of(verb: Any, paths: Any, edit: Edit | None = None, **options: Any) -> list[Row[Any]]:

@@ -11,6 +11,7 @@ import pytest
 
 from running.calls import Call
 from sbbf_tool.errors import INTERNAL_ERROR, UnreadableError
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.rows import FAILED
 from sbbf_tool.running.work import Work
 from support.tables import each
@@ -39,7 +40,9 @@ def test_an_interrupt_that_errors_wrap_is_an_interrupt(
     interrupt: BaseException, wrappers: tuple[type[Exception], ...]
 ):
     with pytest.raises(type(interrupt)) as info:
-        Work(Call(chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers))))("a.parquet")
+        Work(Call(chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers))), Context())(
+            "a.parquet"
+        )
     assert info.value is interrupt
 
 
@@ -55,12 +58,12 @@ def test_an_interrupt_that_errors_wrap_is_an_interrupt(
     ],
 )
 def test_an_error_with_causes_is_a_row(error: Exception, code: int):
-    row = Work(Call(chain(OSError("cause"), error)))("a.parquet")
+    row = Work(Call(chain(OSError("cause"), error)), Context())("a.parquet")
     assert (row.path, row.status, row.exit_code, row.error) == ("a.parquet", FAILED, code, error)
 
 
 def test_a_circle_of_causes_ends():
     first, second = ValueError("first"), ValueError("second")
     second.__cause__ = first
-    row = Work(Call(chain(second, first)))("a.parquet")
+    row = Work(Call(chain(second, first)), Context())("a.parquet")
     assert (row.status, row.error) == (FAILED, first)

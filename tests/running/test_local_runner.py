@@ -22,6 +22,7 @@ from running.calls import Call
 from sbbf_tool import add_filters, verify
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running import discover as listing
@@ -50,7 +51,7 @@ def outcomes(
 ) -> dict[str, Row[AddReport]]:
     rows = list(
         LocalRunner(jobs).run(
-            Selection(str(folder)), Work(AddFilter(spec), edit=EDIT, strict=False)
+            Selection(str(folder)), Work(AddFilter(spec), Context(strict=False), EDIT)
         )
     )
     assert [row.path for row in rows] == [row.path for row in discover([str(folder)])]
@@ -100,7 +101,7 @@ def square(path: str) -> str:
 @each("scheme", ["", "s3://bucket/"])
 def test_rows_come_in_order(jobs, scheme):
     names = [f"{scheme}{number}" for number in range(COUNT)]
-    rows = list(run(names, Work(Call(partial(last_part, square))), jobs))
+    rows = list(run(names, Work(Call(partial(last_part, square)), Context()), jobs))
     assert [row.path for row in rows] == names
     for number, row in enumerate(rows):
         if number % 100 == 42:
@@ -125,7 +126,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkey
     monkeypatch.setattr(local, "_FILES_PER_TASK", 2)
     lake = small_files(tmp_path / "lake", 30)
     with closing(
-        LocalRunner(2).run(Selection(lake), Work(AddFilter(SPEC), edit=EDIT, strict=False))
+        LocalRunner(2).run(Selection(lake), Work(AddFilter(SPEC), Context(strict=False), EDIT))
     ) as rows:
         begun = [next(rows).status for _ in range(3)]
     assert begun == ["ok"] * 3
@@ -172,7 +173,9 @@ def watch(tmp_path: Path, together: int = 1) -> Work[Row]:
     folder = tmp_path / "under way"
     folder.mkdir()
     Path(f"{folder}, begun").mkdir()
-    return Work(Call(partial(log_worker, str(folder), together), data=True, threads=True))
+    return Work(
+        Call(partial(log_worker, str(folder), together), data=True, threads=True), Context()
+    )
 
 
 def workers(rows: Iterable[Row]) -> list[dict[str, object]]:
@@ -241,7 +244,7 @@ def kill_at(number: int, path: str) -> None:
 
 def test_a_file_that_kills_its_process_is_the_only_one_that_fails():
     names = [f"part-{number:05d}.parquet" for number in range(1500)]
-    rows = list(run(names, Work(Call(partial(kill_at, 123)))))
+    rows = list(run(names, Work(Call(partial(kill_at, 123)), Context())))
     assert [row.path for row in rows] == names
     assert [(row.path, row.exit_code) for row in rows if row.status != "ok"] == [
         ("part-00123.parquet", 70)
@@ -255,7 +258,7 @@ def defective(path: str) -> str:
 
 @each("path", ["a", "s3://bucket/a"])
 def test_an_internal_error_names_its_file(path):
-    row = next(run([path], Work(Call(defective))))
+    row = next(run([path], Work(Call(defective), Context())))
     assert (row.status, row.exit_code) == ("failed", 70)
     assert row.reason == f"internal error: KeyError: {path!r}; please report it"
 
@@ -273,12 +276,12 @@ def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
             count += 1
             yield ListedFile(f"{scheme}{number}", 1)
 
-    with closing(run(files(), Work(Call(tell_worker)))) as rows:
+    with closing(run(files(), Work(Call(tell_worker), Context()))) as rows:
         for _ in range(500):
             next(rows)
         assert count < 2000
     count = 0
-    with closing(run(files(), Work(Call(tell_worker, data=True)))) as rows:
+    with closing(run(files(), Work(Call(tell_worker, data=True), Context()))) as rows:
         for _ in range(500):
             next(rows)
         assert count * listing.OPENING_COST < 30 * listing.TASK_COST
@@ -300,7 +303,9 @@ def linger(folder: str, path: str) -> None:
 def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 1)
     before, started = set(_children(os.getpid())), time.monotonic()
-    rows = run(["first", *map(str, range(20))], Work(Call(partial(linger, str(tmp_path)))))
+    rows = run(
+        ["first", *map(str, range(20))], Work(Call(partial(linger, str(tmp_path))), Context())
+    )
     next(rows)
     assert len(set(_children(os.getpid())) - before) == 2
     while not os.listdir(tmp_path):
@@ -311,7 +316,8 @@ def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes,
     assert os.listdir(tmp_path) == []
     # The next run is as any other.
     assert [
-        row.status for row in run(["first"] * 3, Work(Call(partial(linger, str(tmp_path)))))
+        row.status
+        for row in run(["first"] * 3, Work(Call(partial(linger, str(tmp_path))), Context()))
     ] == ["ok"] * 3
 
 
@@ -377,9 +383,7 @@ def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
     """A run lists each folder once; what its caller does between two rows is not of the run."""
     lake = small_files(tmp_path / "lake", 3)
     runs = [
-        LocalRunner(1).run(
-            Selection(lake), Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True)
-        )
+        LocalRunner(1).run(Selection(lake), Work(AddFilter(FilterSpec(("id",))), Context(), EDIT))
         for _ in range(2)
     ]
     for rows in (*runs, *runs):

@@ -127,9 +127,9 @@ def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, 
     threads = spark.sparkContext.accumulator(0)
 
     class Count(Verify):  # type: ignore[misc]
-        def carry(self, path, given, jobs=None, progress=None):
-            threads.add(jobs)
-            return super().carry(path, given, jobs, progress)
+        def carry(self, path, context, edit=None):
+            threads.add(context.jobs)
+            return super().carry(path, context, edit)
 
     for module in (pipeline, bundles):
         monkeypatch.setattr(module, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)

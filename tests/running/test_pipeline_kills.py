@@ -14,6 +14,7 @@ import pytest
 
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
@@ -95,7 +96,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
     outcomes = list(
         LocalRunner(2).run(
             Selection(lake.folder),
-            Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True),
+            Work(AddFilter(FilterSpec(COLUMNS)), Context(), Edit(in_place=True)),
         )
     )
     assert {outcome.status for outcome in outcomes} == {"ok", "skipped"}
@@ -143,7 +144,7 @@ def test_two_pipelines_on_one_lake(lake, tmp_path):
         here = list(
             LocalRunner(2).run(
                 Selection(lake.folder),
-                Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True),
+                Work(AddFilter(FilterSpec(COLUMNS)), Context(), Edit(in_place=True)),
             )
         )
         assert first.process.wait(300) == 0, first.read_output()

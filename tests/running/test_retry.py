@@ -10,6 +10,7 @@ import pytest
 
 from sbbf_tool import FilterSpec, add_filters
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.file.context import Context
 from sbbf_tool.running.discover import list_file
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.pipeline import restore_row
@@ -52,11 +53,11 @@ EARLIER = {
     "appended filters": lambda path: add_filters(path, ["session"], in_place=True, append=True),
 }
 WORKS = {
-    "add": Work(AddFilter(SPEC), edit=EDIT, strict=True),
-    "add, append": Work(AddFilter(SPEC), edit=replace(EDIT, append=True), strict=True),
-    "add, replace": Work(AddFilter(SPEC, rebuild="all"), edit=EDIT, strict=True),
-    "add, ensure": Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True),
-    "apply": Work(Apply([DECLARATION]), edit=EDIT),
+    "add": Work(AddFilter(SPEC), Context(), EDIT),
+    "add, append": Work(AddFilter(SPEC), Context(), replace(EDIT, append=True)),
+    "add, replace": Work(AddFilter(SPEC, rebuild="all"), Context(), EDIT),
+    "add, ensure": Work(AddFilter(SPEC, rebuild="weak"), Context(), EDIT),
+    "apply": Work(Apply([DECLARATION]), Context(strict=False), EDIT),
 }
 
 
@@ -83,7 +84,7 @@ def test_filters_that_replaced_those_of_an_earlier_run(path):
     add_filters(path, ["user_id"], fpp=0.5, in_place=True, force=True)
     listed, work = (
         list_file(str(path)),
-        Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True),
+        Work(AddFilter(SPEC, rebuild="weak"), Context(), EDIT),
     )
     first, second = work(str(path)), work(str(path))
     restored = restore_row(second, listed, work)
@@ -106,7 +107,7 @@ def test_a_file_that_had_every_filter_before_the_run(path, work):
 def test_a_file_of_another_writer_that_was_replaced_meanwhile(fixtures, tmp_path):
     path, work = (
         shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "written.parquet"),
-        Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True),
+        Work(AddFilter(FilterSpec(("id",))), Context(), EDIT),
     )
     row = work(str(path))
     restored = restore_row(row, replace(list_file(str(path)), bytes=1000), work)
@@ -116,7 +117,7 @@ def test_a_file_of_another_writer_that_was_replaced_meanwhile(fixtures, tmp_path
 
 def test_what_a_lost_attempt_removed_is_not_known(path):
     add_filters(path, ["user_id"], in_place=True)
-    listed, work = list_file(str(path)), Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)
+    listed, work = list_file(str(path)), Work(RemoveFilter(), Context(), Edit(in_place=True))
     first = work(str(path))
     assert restore_row(first, listed, work) is first
     assert "changed after it was listed" in restore_row(work(str(path)), listed, work).reason

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.plain import from_batch, from_plain, schema_of, to_batch, to_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -43,7 +44,7 @@ def large(tmp_path):
 
 
 def add(path):
-    return Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path))
+    return Work(AddFilter(SPEC), Context(), EDIT)(str(path))
 
 
 # --- discover ---
@@ -85,7 +86,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     in_place = Edit(in_place=True)
     works = [
         *(
-            Work(verb, strict=True)
+            Work(verb, Context())
             for verb in (
                 Inspect(),
                 Probe("id", ["1", None, "nonsense"]),
@@ -93,13 +94,10 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
                 Verify(),
             )
         ),
-        *(Work(verb, strict=True) for verb in (Check(), Check(brief=True), Advise())),
+        *(Work(verb, Context()) for verb in (Check(), Check(brief=True), Advise())),
+        *(Work(verb, Context(), EDIT) for verb in (AddFilter(name), Apply([FilterSpec("x")]))),
         *(
-            Work(verb, edit=EDIT, strict=True)
-            for verb in (AddFilter(name), Apply([FilterSpec("x")]))
-        ),
-        *(
-            Work(verb, edit=in_place, strict=True)
+            Work(verb, Context(), in_place)
             for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())
         ),
     ]

@@ -12,6 +12,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running import state as module
 from sbbf_tool.running.incremental import IncrementalRunner
@@ -127,7 +128,7 @@ def test_a_listing_that_may_count_in_seconds_is_trusted_later(
     state = State(tmp_path / "s.sqlite")
     runs = [
         IncrementalRunner(LocalRunner(1), state).run(
-            Selection(()).only([listed_file]), Work(Verify(), strict=True)
+            Selection(()).only([listed_file]), Work(Verify(), Context())
         )
         for _ in range(2)
     ]

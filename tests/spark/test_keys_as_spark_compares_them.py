@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from sbbf_tool import add_filters
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.running.work import Work
@@ -125,7 +126,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     for key, column in cases:
         compares = partial(compare_in_spark, key, True)
         for number, value in enumerate(key_values[key]):
-            row = Work(Probe(f"c_{NAMES[column]}", [value], compares=compares), strict=True)(path)
+            row = Work(Probe(f"c_{NAMES[column]}", [value], compares=compares), Context())(path)
             assert row.report is not None, (key, column, value, row.reason)
             if row.report.is_absent:
                 answered.add((key, column))
@@ -136,7 +137,7 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     absent = {
         kind: Work(
             Probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True)),
-            strict=True,
+            Context(),
         )(path).report.is_absent
         for kind, value in {"bigint": 5, "double": 5.0, "string": "x", "binary": b"x"}.items()
     }

@@ -11,6 +11,7 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.context import Context
 from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import Row
@@ -159,9 +160,9 @@ def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
     os.rename(lake / "part-00001.parquet", odd)
     (lake / "linked").symlink_to(small_files(tmp_path / "elsewhere", 1))
     for work in (
-        Work(Verify(), strict=True),
-        Work(Probe("id", ["7"]), strict=True),
-        Work(AddFilter(FilterSpec(("id",))), edit=Edit(in_place=True), strict=True),
+        Work(Verify(), Context()),
+        Work(Probe("id", ["7"]), Context()),
+        Work(AddFilter(FilterSpec(("id",))), Context(), Edit(in_place=True)),
     ):
         rows = []
         for runner in (LocalRunner(1), Spark()):

@@ -13,6 +13,7 @@ from sbbf_tool import inspect
 from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.extensions.tables.table_run import TableRun
+from sbbf_tool.file.context import Context
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -39,25 +40,19 @@ def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
         rows = list(
             run.rows(
                 runner.run,
-                Work(AddFilter(FilterSpec(("user",))), edit=Edit(in_place=True), strict=True),
+                Work(AddFilter(FilterSpec(("user",))), Context(), Edit(in_place=True)),
             )
         )
         assert [row.status for row in rows] == [OK] * 3
         assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
         assert (run.commits[0].num_files, len(copies_in(table)), rows_of(table)) == (3, 3, before)
         fresh = JsonTable(Path(table.location), names)
-        verified = list(runner.run(Selection(table.name, table=fresh), Work(Verify(), strict=True)))
+        verified = list(runner.run(Selection(table.name, table=fresh), Work(Verify(), Context())))
         assert {chunk.column for row in verified for chunk in row.report.filters} == {"user"}
         assert {row.status for row in verified} == {OK}
         again = TableRun(fresh, Change("REMOVE BLOOM FILTERS"))
         assert (
-            len(
-                list(
-                    again.rows(
-                        runner.run, Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)
-                    )
-                )
-            )
+            len(list(again.rows(runner.run, Work(RemoveFilter(), Context(), Edit(in_place=True)))))
             == 3
         )
         assert rows_of(table) == before

@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.verbs.probe import Probe
-from sbbf_tool.verbs.verb import Given
 from support.damage import damage
 
 ROWS = 60
@@ -43,8 +42,8 @@ class Compared(NamedTuple):
 
 def compare(verb: Probe, paths: Sequence[str], *, strict: bool = False) -> Compared:
     """Answer for these files in both ways; fail where the answers differ."""
-    given = Given(strict=strict, reuse=Reuse())
-    scan = verb.scanner(given)
+    context = Context(strict=strict)
+    scan = verb.scanner(context)
     assert scan is not None
     reports = scan(paths)
     answered = without = 0
@@ -54,7 +53,7 @@ def compare(verb: Probe, paths: Sequence[str], *, strict: bool = False) -> Compa
         answered += 1
         without += report.is_absent
         try:
-            opened = verb.carry(path, given)
+            opened = verb.carry(path, context)
         except SbbfError as error:
             raise AssertionError(f"{path}: {verb}: {report!r}, but opening it fails") from error
         expected = replace(opened, bytes_read=report.bytes_read, requests=report.requests)

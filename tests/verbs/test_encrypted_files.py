@@ -30,6 +30,7 @@ from sbbf_tool import (
 from sbbf_tool.cli import run
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.encryption.modules import Module
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header, parse_header
@@ -138,7 +139,7 @@ def test_no_nonce_is_used_twice(file):
     for number in range(2):
         out = path.with_name(str(number))
         add_filters(path, ["name"], output=out, rebuild="all", keys=keys)
-        with ParquetFile.open(out, keys) as parquet_file:
+        with ParquetFile.open(out, Context(keys)) as parquet_file:
             starts = [
                 start
                 for row_group in range(ROW_GROUPS)
@@ -268,7 +269,7 @@ def flip(path: Path, data: bytes, bit: int) -> None:
 
 
 def read_filter(path: Path, keys: dict[str, object], row_group: int, column: int) -> bytes:
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, Context(keys)) as file:
         return file.read_bitset(file.stored_filter(row_group, file.footer.columns[column]))
 
 
@@ -303,7 +304,7 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
 def test_a_flipped_bit_anywhere_in_a_footer(file, name):
     path, keys = file(name), keys_of(name)
     data = path.read_bytes()
-    with ParquetFile.open(path, keys) as parquet_file:
+    with ParquetFile.open(path, Context(keys)) as parquet_file:
         first, last = 8 * parquet_file.footer.start, 8 * (parquet_file.footer.end - 8)
     outcomes = set()
     for bit in range(first + 1, last, 41):
@@ -325,7 +326,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
 def test_a_flipped_bit_in_pages(file, column):
     path, keys = file("java-columns"), keys_of("java-columns")
     data = path.read_bytes()
-    with ParquetFile.open(path, keys) as parquet_file:
+    with ParquetFile.open(path, Context(keys)) as parquet_file:
         index = COLUMNS.index(column)
         meta = parquet_file.footer.chunk(2, index)
         start = min(
@@ -353,7 +354,7 @@ def modules_of(file: ParquetFile, row_group: int, column: int) -> tuple[int, int
 @each("donor", {"row group": (1, 1), "column": (0, 2)})
 def test_modules_of_another_chunk(file, part, donor):
     path, keys = file("java-ctr-supplied"), keys_of("java-ctr-supplied")
-    with ParquetFile.open(path, keys) as parquet_file:
+    with ParquetFile.open(path, Context(keys)) as parquet_file:
         mine, theirs = modules_of(parquet_file, 0, 1), modules_of(parquet_file, *donor)
     data = bytearray(path.read_bytes())
     first, last = {"header": (0, 1), "bitset": (1, 2), "filter": (0, 2)}[part]
@@ -377,7 +378,7 @@ def test_modules_of_another_chunk(file, part, donor):
 def test_a_header_encrypted_as_another_module(file, module):
     """As parquet-go does, for which 6 and 7 are a filter's modules."""
     path, keys = file("java-columns"), keys_of("java-columns")
-    with ParquetFile.open(path, keys) as parquet_file:
+    with ParquetFile.open(path, Context(keys)) as parquet_file:
         start, bitset, _ = modules_of(parquet_file, 0, 1)
         plain = build_header(512).ljust(bitset - start - 32, b"\0")
         ciphertext = parquet_file.footer.cipher.encrypt((0, 1), module, plain)
@@ -430,7 +431,7 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
 def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
     some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
     with (
-        ParquetFile.open(file("java-columns"), some) as parquet_file,
+        ParquetFile.open(file("java-columns"), Context(some)) as parquet_file,
         pytest.raises(RefusedError, match="encrypted"),
     ):
         parquet_file.filter_parts(0, 1, bytes(64))

@@ -31,7 +31,6 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.partitions import partition_values
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
@@ -115,8 +114,8 @@ class IndexUnits(ReadingVerb[FileUnits]):
     def _report_missing(self, file: ParquetFile, error: NoColumnError) -> FileUnits:
         """Return a unit with an empty filter for a file in which the column is certainly null, and
         none for others without the column."""
-        reuse = file.run.reuse or Reuse()
-        missing = find_missing(file, file.run.path, self.column, strict=False, tables=reuse.tables)
+        reuse = file.context.reuse
+        missing = find_missing(file, file.path, self.column, strict=False, tables=reuse.tables)
         rows = _rows_of(file)
         if missing is None or not missing.is_certain or missing.partition_value is not None:
             return FileUnits(file.name, "{}", rows, reason=error.message)

@@ -215,7 +215,7 @@ def open_batches(
                     chunks.append(chunk)
         try:
             # A small file may state pages of gigabytes.
-            with open_checked(file.source.open_arrow, chunks, file.limit.ensure) as stream:
+            with open_checked(file.source.open_arrow, chunks, file.context.limit.ensure) as stream:
                 reader = parquet.ParquetFile(stream)
                 present = set(reader.schema_arrow.names)
                 names = [column for column in columns if column.partition(".")[0] in present]

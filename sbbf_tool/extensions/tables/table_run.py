@@ -28,6 +28,7 @@ from sbbf_tool.running.table import Change, Commit, change_properties
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.running.work import Work
 
@@ -113,7 +114,7 @@ class TableRun:
         """
         self.table.ensure_changeable(conditional_put=self.edit.conditional_put)
         selection = Selection(self.table.name, self._where, table=self.table, run=new_run())
-        self.ensure_columns(selection)
+        self.ensure_columns(selection, work.context)
         for live in selection.live_files():
             if live.unchangeable:
                 yield Row(live.path, SKIPPED, live.unchangeable)
@@ -147,7 +148,7 @@ class TableRun:
             stays_after_error=self.on_cluster,
         )
 
-    def ensure_columns(self, selection: Selection) -> None:
+    def ensure_columns(self, selection: Selection, context: Context) -> None:
         """Raise UsageError if the table does not have a column of the change, or has its values
         only as those of partitions.
 
@@ -156,7 +157,7 @@ class TableRun:
         if self._may_lack_columns:
             return
         selection.ensure_stored(self.change.columns)
-        selection.ensure_columns(self.change.columns, self.edit.keys)
+        selection.ensure_columns(self.change.columns, context)
 
     def _collect(self, row: Row[Any]) -> None:
         """Keep the copy of a row for the next commit."""

@@ -21,6 +21,7 @@ from sbbf_tool.extensions.tables.copies import (
     find_unreferenced,
 )
 from sbbf_tool.extensions.tables.table_run import TableRun
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.reports.rows import OK, REFUSED
@@ -46,7 +47,7 @@ def change_with(
 
 
 def add(*columns: str, **options: object) -> Work:
-    return Work(AddFilter(FilterSpec(columns)), edit=Edit(in_place=True, **options), strict=True)
+    return Work(AddFilter(FilterSpec(columns)), Context(), Edit(in_place=True, **options))
 
 
 def columns_with_filter(path: str) -> set[str]:
@@ -74,20 +75,18 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
     fresh = JsonTable(Path(table.location), names)
     answers = [
         *LocalRunner(1).run(
-            Selection(table.name, table=fresh), Work(Probe("user", ["7"]), strict=True)
+            Selection(table.name, table=fresh), Work(Probe("user", ["7"]), Context())
         )
     ]
     assert [[hit.value for hit in row.report.hits] for row in answers] == [["7"], [], []]
-    verified = [
-        *LocalRunner(1).run(Selection(table.name, table=fresh), Work(Verify(), strict=True))
-    ]
+    verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), Work(Verify(), Context()))]
     assert {row.report.filters[0].column for row in verified} == {"user"}
     with pytest.raises(
         UsageError, match="there is no column 'nothing'; the columns of the table are id, user"
     ):
         list(
             LocalRunner(1).run(
-                Selection(table.name, table=fresh), Work(Probe("nothing", ["7"]), strict=True)
+                Selection(table.name, table=fresh), Work(Probe("nothing", ["7"]), Context())
             )
         )
 
