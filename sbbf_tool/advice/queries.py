@@ -13,18 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sbbf_tool.condition_parser import parse_condition
-from sbbf_tool.errors import UsageError
-from sbbf_tool.file.filter_answers import by_filter
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.judgment import FileCondition
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import (
-    answers_by,
-    answers_by_statistics,
-    by_dictionary,
-    excludes_by_statistics,
-)
-from sbbf_tool.file.question import Candidates, Question
+from sbbf_tool.file.pruning import query_row_group, query_statistics, without_statistics
+from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column, find_column
@@ -38,7 +32,7 @@ from sbbf_tool.predicates import (
     join,
     values_in,
 )
-from sbbf_tool.reports.probe import RowGroupAnswer
+from sbbf_tool.query_engines.steps import merge_answers
 
 # States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the
 # answer of the dictionary.
@@ -46,6 +40,8 @@ PRESENT = "present"
 NOT_PRESENT = "not present"
 UNKNOWN = "unknown"
 FILTER_PASSES = "filter passes"
+_STATES = {MAYBE: PRESENT, ABSENT: NOT_PRESENT}
+"""State of a condition by the answer of a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +222,7 @@ def _count_equalities(
             continue
         for number in row_groups:
             name = question.column.name
-            may_hold = not excludes_by_statistics(others.file, number, question)
+            may_hold = not query_statistics(others.file, number, question).is_absent
             counts.after_statistics_by_column[name] += may_hold
             counts.row_groups_by_column[name] += 1
 
@@ -244,7 +240,7 @@ def _count_row_group(
     it by the other parts of the query."""
     counts.row_groups += 1
     for question in questions:
-        may_hold = _may_hold_any(answers_by_statistics(file, number, question))
+        may_hold = not query_statistics(file, number, question).is_absent
         counts.after_statistics_by_column[question.column.name] += may_hold
         counts.row_groups_by_column[question.column.name] += 1
         if not may_hold:
@@ -256,15 +252,19 @@ def _count_row_group(
     passes_filters = not is_filtered
     states = []
     for question in questions:
-        candidates = question.candidates()
-        in_dictionary = _state_by_dictionary(file, number, question, candidates)
-        if in_dictionary == NOT_PRESENT:
+        answers = query_row_group(file, without_statistics(number, question), every_means=True)
+        if answers.unreadable:
+            raise UnreadableError(answers.unreadable[-1], file=file.name)
+        state = UNKNOWN
+        dictionary_answers = answers.by_dictionary()
+        if dictionary_answers is not None:
+            state = _STATES.get(merge_answers(dictionary_answers).answer, UNKNOWN)
+        if state == NOT_PRESENT:
             is_in_dictionaries = False
-        answers = answers_by(question, number, by_filter(file, number, question, candidates))
-        state = in_dictionary
-        if _holds_maybe(answers):
+        filter_answer = merge_answers(answers.by_filter())
+        if filter_answer.answer == MAYBE:
             state = FILTER_PASSES
-        elif not _may_hold_any(answers):
+        elif filter_answer.is_absent:
             passes_filters = False
         states.append((question.column.name, state, len(question.literals)))
     if is_in_dictionaries:
@@ -272,24 +272,3 @@ def _count_row_group(
     if passes_filters:
         counts.after_filters += 1
         counts.condition_states[tuple(states)] += 1
-
-
-def _state_by_dictionary(
-    file: ParquetFile, number: int, question: Question, candidates: Candidates
-) -> str:
-    """Return the answer of a dictionary for the values of a condition together."""
-    dictionary = by_dictionary(file, number, question, candidates)
-    if dictionary is None:
-        return UNKNOWN
-    answers = answers_by(question, number, dictionary)
-    if _holds_maybe(answers):
-        return PRESENT
-    return UNKNOWN if _may_hold_any(answers) else NOT_PRESENT
-
-
-def _holds_maybe(answers: Iterable[RowGroupAnswer]) -> bool:
-    return any(answer.answer == MAYBE for answer in answers)
-
-
-def _may_hold_any(answers: Iterable[RowGroupAnswer]) -> bool:
-    return not all(answer.is_absent for answer in answers)

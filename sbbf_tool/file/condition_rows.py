@@ -15,7 +15,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.confirm import ROUNDED, can_confirm, find_values
 from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.judgment import FileCondition, PartOfFile, doubt_of_values
-from sbbf_tool.file.pruning import RowGroupAnswers, answer_null, query_or_doubt
+from sbbf_tool.file.pruning import answer_null, query_or_doubt, without_statistics
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
@@ -32,7 +32,6 @@ from sbbf_tool.predicates import (
     ensure_answered,
     judge,
 )
-from sbbf_tool.reports.probe import RowGroupAnswer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,13 +169,10 @@ class _PartsInRows:
         uncertain = equals.uncertainty(self._file.footer, column)
         if uncertain:
             return self._unknown(column, uncertain)
-        verdicts = []
         for at, literal in question.verdicts:
             if not can_confirm(question, at):
                 return self._unknown(column, literal.note or CANNOT_SAY)
-            verdicts.append(RowGroupAnswer(self._row_group, literal.verdict or CANNOT_SAY))
-        candidates = question.candidates()
-        answers = RowGroupAnswers(self._row_group, candidates, BulkAnswer(), verdicts, "")
+        answers = without_statistics(self._row_group, question)
         certain = np.zeros_like(nulls)
         rounded = np.zeros_like(nulls)
         for match, rows in find_values(self._file, question, answers):

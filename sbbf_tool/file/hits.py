@@ -107,7 +107,7 @@ def _find_undecided(
     groups = defaultdict[tuple[str, str | None, tuple[int, ...] | None], list[int]](list)
     for each in answers:
         if each.is_undecided:
-            positions = _list_remaining(question, each)
+            positions = _list_remaining(each)
             groups[each.answers.answer, each.answers.reason, positions].append(each.row_group)
     undecided = []
     for (answer, reason, positions), numbers in groups.items():
@@ -119,9 +119,10 @@ def _find_undecided(
     return tuple(undecided)
 
 
-def _list_remaining(question: Question, answers: RowGroupAnswers) -> tuple[int, ...] | None:
+def _list_remaining(answers: RowGroupAnswers) -> tuple[int, ...] | None:
     """List the values that statistics leave, by position; None if these are all, and for a long
     question."""
+    question = answers.question
     if len(question) > MANY_VALUES:
         return None
     _, owners = question.hashes_in(answers.candidates)

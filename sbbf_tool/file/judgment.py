@@ -21,9 +21,9 @@ from sbbf_tool.file.pruning import (
     FILTER,
     STATISTICS,
     answer_null,
-    excludes_by_statistics,
     format_bounds,
     narrow,
+    query_statistics,
 )
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.literals import may_be_text
@@ -307,8 +307,8 @@ def judge_chunk(
         truths = list(map(compare, of_file.keys))
     truth = any_of(truths)
     if part.sign == "=":
-        is_excluded = excludes_by_statistics(file, row_group, question)
-        truth = truth._replace(may_be_true=not is_excluded)
+        statistics = query_statistics(file, row_group, question)
+        truth = truth._replace(may_be_true=not statistics.is_absent)
     return truth
 
 

@@ -252,7 +252,7 @@ def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _R
     values = query_or_doubt("column chunk", find_values, file, question, answers)
     if isinstance(values, BulkAnswer):
         assert values.unreadable is not None
-        unread = answers._replace(answers=values)
+        unread = answers._replace(data=values)
         return _ReadValues([], unread, (values.unreadable,))
     verdicts = []
     pairs = zip(question.verdicts, answers.verdicts, strict=True)
@@ -265,7 +265,7 @@ def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _R
     uncertain = equals.uncertainty(file.footer, question.column)
     if uncertain:
         answer = BulkAnswer(answer=CANNOT_SAY, reason=uncertain)
-    rest = answers._replace(answers=answer, verdicts=verdicts)
+    rest = answers._replace(data=answer, verdicts=verdicts)
     return _ReadValues(values, rest)
 
 
@@ -306,7 +306,7 @@ def _keep_rows(
         answer = CANNOT_SAY if is_any_possible else ABSENT
         verdict = RowGroupAnswer(number, answer, reason)
         bulk_answer = BulkAnswer(b"", answer, reason)
-        rest = rest._replace(answers=bulk_answer, verdicts=[verdict] * len(rest.verdicts))
+        rest = rest._replace(data=bulk_answer, verdicts=[verdict] * len(rest.verdicts))
     kept = keep_rows(values, certain.__getitem__)
     return _ReadValues(kept, rest, unreadable)
 

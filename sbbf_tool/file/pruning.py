@@ -10,6 +10,7 @@ values of the chunk and is small is read. What a file contradicts excludes nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
@@ -41,26 +42,54 @@ DICTIONARY = "dictionary"
 FILTER = "filter"
 
 _ONLY_NULLS = "all its values are null"
+_NO_BOUNDS = "it has no reliable min and max"
 _MAX_CHARACTERS = 40
 _SMALL_DICTIONARY = 1 << 20
 """Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages
 beyond about as many."""
+_NOT_QUERIED = BulkAnswer(answer=MAYBE)
 
 
 class RowGroupAnswers(NamedTuple):
-    """What is known of the values of a question in one row group."""
+    """What is known of the values of a question in one row group, by each means that was queried.
 
+    There are two views: of the row group (`answers`, `is_absent`, `decided_by`), and of each value
+    (`by_statistics`, `by_dictionary`, `by_filter`).
+    """
+
+    question: Question
     row_group: int
     candidates: Candidates
-    """The values that statistics leave."""
-    answers: BulkAnswer
-    """What the filter or the dictionary says of these."""
+    """The values that statistics leave, for which the other means are queried."""
     verdicts: Sequence[RowGroupAnswer]
-    """Answer for each of the question's `verdicts`."""
-    decided_by: str
-    unreadable: tuple[str, ...] = ()
-    """Places of the filter and the dictionary if they are unreadable, and the reasons; they exclude
-    nothing."""
+    """Answer of statistics for each of the question's `verdicts`, which no other means answers."""
+    filter: BulkAnswer = _NOT_QUERIED
+    dictionary: BulkAnswer | None = None
+    """None if it was not queried, or does not hold all values of the chunk."""
+    data: BulkAnswer | None = None
+    """What the values of the chunk leave open; None if they were not read."""
+
+    @property
+    def answers(self) -> BulkAnswer:
+        """What the means that decides says of the candidates."""
+        if self.data is not None:
+            return self.data
+        if self.dictionary is not None and self.dictionary.answer == ABSENT:
+            return self.dictionary
+        return self.filter
+
+    @property
+    def decided_by(self) -> str:
+        if not self.candidates:
+            return STATISTICS
+        return FILTER if self.answers is self.filter else DICTIONARY
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Places of the filter and the dictionary if they are unreadable, and the reasons; they
+        exclude nothing."""
+        means = [self.filter, self.dictionary or _NOT_QUERIED]
+        return [each.unreadable for each in means if each.unreadable is not None]
 
     @property
     def is_undecided(self) -> bool:
@@ -71,11 +100,40 @@ class RowGroupAnswers(NamedTuple):
     @property
     def is_absent(self) -> bool:
         """Whether it holds none of the values."""
-        return (
-            not self.answers.values
-            and not self.is_undecided
-            and all(each.is_absent for each in self.verdicts)
-        )
+        if self.is_undecided or self.answers.values:
+            return False
+        return all(each.is_absent for each in self.verdicts)
+
+    def by_statistics(self) -> list[RowGroupAnswer]:
+        """Return what statistics say of each value."""
+        inside = RowGroupAnswer(self.row_group, self.candidates.answer, self.candidates.reason)
+        outside = RowGroupAnswer(self.row_group, ABSENT, self.candidates.reason)
+        by_value = [outside] * len(self.question)
+        _, owners = self.question.hashes_in(self.candidates)
+        for at in owners:
+            by_value[at] = inside
+        for (at, _), verdict in zip(self.question.verdicts, self.verdicts, strict=True):
+            by_value[at] = verdict
+        return by_value
+
+    def by_dictionary(self) -> list[RowGroupAnswer] | None:
+        """Return what the dictionary says of each value."""
+        return None if self.dictionary is None else self._by_value(self.dictionary)
+
+    def by_filter(self) -> list[RowGroupAnswer]:
+        """Return what the filter says of each value."""
+        return self._by_value(self.filter)
+
+    def _by_value(self, answer: BulkAnswer) -> list[RowGroupAnswer]:
+        others = RowGroupAnswer(self.row_group, answer.answer, answer.reason)
+        maybe = RowGroupAnswer(self.row_group, MAYBE)
+        by_value = [others] * len(self.question)
+        for at in positions(answer.values):
+            by_value[at] = maybe
+        for at, literal in self.question.row.special.items():
+            if literal.verdict is not None:
+                by_value[at] = RowGroupAnswer(self.row_group, literal.verdict, literal.note)
+        return by_value
 
 
 def narrow(
@@ -92,64 +150,44 @@ def narrow(
     Filters and dictionaries that are unreadable exclude nothing. Raises AuthenticationError: bytes
     that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group: dict[int, Candidates] = {}
+    by_row_group: list[RowGroupAnswers] = []
     for number in row_groups:
         if filters_only:
-            by_row_group[number] = question.candidates()
+            by_row_group.append(without_statistics(number, question))
         else:
-            by_row_group[number] = by_statistics(file, number, question)
-    undecided = {number: candidates for number, candidates in by_row_group.items() if candidates}
+            by_row_group.append(query_statistics(file, number, question))
+    undecided = {each.row_group: each.candidates for each in by_row_group if each.candidates}
     expect_filters(file, question, undecided)
-    for number, candidates in by_row_group.items():
-        verdicts = _list_verdicts(file, number, question, filters_only=filters_only)
-        if not candidates:
-            yield RowGroupAnswers(number, candidates, BulkAnswer(), verdicts, STATISTICS)
-            continue
-        answer = query_or_doubt("filter", by_filter, file, number, question, candidates, dialect)
-        unreadable: tuple[str, ...] = ()
-        if answer.unreadable is not None:
-            unreadable = (answer.unreadable,)
-        answers = RowGroupAnswers(number, candidates, answer, verdicts, FILTER, unreadable)
-        is_undecided = answer.answer != ABSENT and not answer.values
-        if is_undecided and not filters_only:
-            answers = _query_small_dictionary(file, question, answers)
-        yield answers
+    for each in by_row_group:
+        yield query_row_group(file, each, dialect, filters_only=filters_only)
 
 
-def _list_verdicts(
-    file: ParquetFile, row_group: int, question: Question, *, filters_only: bool
-) -> list[RowGroupAnswer]:
-    """List the answer for each of the question's `verdicts`."""
-    special = [literal for _, literal in question.verdicts]
-    if filters_only:
-        return [
-            RowGroupAnswer(row_group, literal.verdict or "", literal.note) for literal in special
-        ]
-    return [_answer_special(file, row_group, question, literal) for literal in special]
-
-
-def _query_small_dictionary(
-    file: ParquetFile, question: Question, answers: RowGroupAnswers
+def query_row_group(
+    file: ParquetFile,
+    known: RowGroupAnswers,
+    dialect: Dialect | None = None,
+    *,
+    filters_only: bool = False,
+    every_means: bool = False,
 ) -> RowGroupAnswers:
-    """Return what a dictionary says that is small and holds all values; these answers if there is
-    none."""
-    number = answers.row_group
-    if not _has_small_dictionary(file, number, question.column):
-        return answers
-    try:
-        answer = query_or_doubt(
-            "dictionary", by_dictionary, file, number, question, answers.candidates
-        )
-    except RefusedError:
-        return answers  # a page beyond the limit of sizes is not needed
-    if answer is None:
-        return answers
-    if answer.unreadable is not None:
-        unreadable = (*answers.unreadable, answer.unreadable)
-        return answers._replace(unreadable=unreadable)
-    if answer.answer == ABSENT:
-        return answers._replace(answers=answer, decided_by=DICTIONARY)
-    return answers
+    """Add what the filter says of the candidates and, if it excludes none, a dictionary that is
+    small. With `every_means`, filter and dictionary are queried whatever is known.
+
+    Raises as `narrow` does; with `every_means`, RefusedError for a page beyond the limit of sizes.
+    """
+    question = known.question
+    if not known.candidates and not every_means:
+        return known
+    number = known.row_group
+    arguments = (file, number, question, known.candidates)
+    answer = query_or_doubt("filter", by_filter, *arguments, dialect)
+    dictionary = None
+    if every_means:
+        dictionary = query_or_doubt("dictionary", by_dictionary, *arguments)
+    elif not (answer.answer == ABSENT or answer.values or filters_only):
+        with suppress(RefusedError):  # a page beyond the limit of sizes is not needed
+            dictionary = query_or_doubt("dictionary", by_dictionary, *arguments, _SMALL_DICTIONARY)
+    return known._replace(filter=answer, dictionary=dictionary)
 
 
 def query_or_doubt(noun: str, query: Callable[..., Answer], *arguments: Any) -> Answer | BulkAnswer:
@@ -168,54 +206,54 @@ BoundsOf = Callable[[Footer, int, Column], Bounds | None]
 """A function that returns the bounds of a chunk by which values are excluded."""
 
 
-def by_statistics(
+def without_statistics(row_group: int, question: Question) -> RowGroupAnswers:
+    """Return what is known of a row group before anything is queried."""
+    verdicts = []
+    for _, literal in question.verdicts:
+        verdicts.append(RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note))
+    return RowGroupAnswers(question, row_group, question.candidates(), verdicts)
+
+
+def query_statistics(
     file: ParquetFile, row_group: int, question: Question, bounds_of: BoundsOf = bounds
-) -> Candidates:
-    """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are
-    answered alone."""
+) -> RowGroupAnswers:
+    """Return what the null count, and min and max of the format or of an engine, say of the values
+    in a chunk."""
     column = question.column
-    if reason := doubt_of_chunk(file, row_group, column, question.values):
-        return question.candidates(answer=CANNOT_SAY, reason=reason)
+    reason = doubt_of_chunk(file, row_group, column, question.values)
+    if reason:
+        candidates = question.candidates(answer=CANNOT_SAY, reason=reason)
+        doubt = RowGroupAnswer(row_group, CANNOT_SAY, reason)
+        return RowGroupAnswers(question, row_group, candidates, [doubt] * len(question.verdicts))
+    limits = None
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
-        return Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
-    limits = bounds_of(file.footer, row_group, column)
-    if limits is None:
-        return question.candidates(answer=CANNOT_SAY, reason="it has no reliable min and max")
-    return question.candidates(limits)
-
-
-def excludes_by_statistics(file: ParquetFile, row_group: int, question: Question) -> bool:
-    """Return whether statistics exclude all values of a question."""
-    if by_statistics(file, row_group, question):
-        return False
-    verdicts = _list_verdicts(file, row_group, question, filters_only=False)
-    return all(verdict.is_absent for verdict in verdicts)
+        candidates = Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
+    else:
+        limits = bounds_of(file.footer, row_group, column)
+        candidates = question.candidates(limits)
+        if limits is None:
+            candidates = candidates._replace(answer=CANNOT_SAY, reason=_NO_BOUNDS)
+    verdicts = []
+    for _, literal in question.verdicts:
+        answer, note = _answer_special(file, row_group, column, literal, limits)
+        verdicts.append(RowGroupAnswer(row_group, answer, note))
+    return RowGroupAnswers(question, row_group, candidates, verdicts)
 
 
 def _answer_special(
-    file: ParquetFile,
-    row_group: int,
-    question: Question,
-    literal: Literal,
-    bounds_of: BoundsOf = bounds,
-) -> RowGroupAnswer:
+    file: ParquetFile, row_group: int, column: Column, literal: Literal, limits: Bounds | None
+) -> tuple[str, str | None]:
     """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be
     compared with."""
-    column = question.column
-    meta = file.footer.chunk_meta(row_group, column.index)
-    if reason := doubt_of_chunk(file, row_group, column, question.values):
-        return RowGroupAnswer(row_group, CANNOT_SAY, reason)
     if literal.is_null:
-        return RowGroupAnswer(row_group, *answer_null(file, row_group, column))
-    if meta.has_only_nulls:
-        return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
-    limits = bounds_of(file.footer, row_group, column)
+        return answer_null(file, row_group, column)
+    if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
+        return ABSENT, _ONLY_NULLS
     plain = BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
-        key = key_of(column, plain)
-        is_inside = limits.low <= key <= limits.high
-        return RowGroupAnswer(row_group, MAYBE if is_inside else ABSENT)
-    return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
+        is_inside = limits.low <= key_of(column, plain) <= limits.high
+        return MAYBE if is_inside else ABSENT, None
+    return literal.verdict or CANNOT_SAY, literal.note
 
 
 def answer_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str | None]:
@@ -233,35 +271,32 @@ def answer_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str,
     return MAYBE if nulls else ABSENT, None
 
 
-def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> bool:
-    meta = file.footer.chunk_meta(row_group, column.index)
-    if not meta.is_dictionary_encoded:
-        return False
-    start, _ = meta.page_range
-    dictionary_bytes = (meta.first_data_page or 0) - start
-    return 0 < dictionary_bytes <= _SMALL_DICTIONARY
-
-
 def by_dictionary(
-    file: ParquetFile, row_group: int, question: Question, candidates: Candidates
+    file: ParquetFile,
+    row_group: int,
+    question: Question,
+    candidates: Candidates,
+    most_bytes: int | None = None,
 ) -> BulkAnswer | None:
     """Return which candidates the chunk's dictionary holds; None if the dictionary does not hold
-    all values of the chunk.
+    all values of the chunk, or takes more than `most_bytes`.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
-    from sbbf_tool.parquet.plain_pages import PlainChunk
-
     column = question.column
     meta = file.footer.chunk_meta(row_group, column.index)
     if not meta.is_dictionary_encoded:
         return None
     if doubt_of_chunk(file, row_group, column, question.values):
         return None
+    start, _ = meta.page_range
+    dictionary_bytes = (meta.first_data_page or start) - start
+    if most_bytes is not None and not 0 < dictionary_bytes <= most_bytes:
+        return None
+    from sbbf_tool.parquet.plain_pages import PlainChunk
+
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
-        start, _ = meta.page_range
-        dictionary_bytes = (meta.first_data_page or start) - start
         file.source.prefetch([(start, dictionary_bytes)])
         chunk = PlainChunk(pages.read, column, pages.meta, pages.ensure_size)
         page = chunk.dictionary()
@@ -274,35 +309,6 @@ def by_dictionary(
     hashes, owners = question.hashes_in(candidates)
     flags = bytes(map(entries.__contains__, hashes))
     return BulkAnswer(build_bitmap(flags, owners))
-
-
-def answers_by_statistics(
-    file: ParquetFile, row_group: int, question: Question, bounds_of: BoundsOf = bounds
-) -> list[RowGroupAnswer]:
-    """Return what statistics say of each value, by the bounds of the format or of an engine."""
-    candidates = by_statistics(file, row_group, question, bounds_of)
-    inside = RowGroupAnswer(row_group, candidates.answer, candidates.reason)
-    outside = RowGroupAnswer(row_group, ABSENT, candidates.reason)
-    answers = []
-    for at in range(len(question)):
-        is_inside = question.is_in(candidates, at)
-        answers.append(inside if is_inside else outside)
-    for at, literal in question.verdicts:
-        answers[at] = _answer_special(file, row_group, question, literal, bounds_of)
-    return answers
-
-
-def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
-    """Return what the filter or the dictionary of a row group says of each value, without regard to
-    statistics."""
-    others = RowGroupAnswer(row_group, answers.answer, answers.reason)
-    maybe = RowGroupAnswer(row_group, MAYBE)
-    held = set(positions(answers.values))
-    by_value = [maybe if at in held else others for at in range(len(question))]
-    for at, literal in question.row.special.items():
-        if literal.verdict is not None:
-            by_value[at] = RowGroupAnswer(row_group, literal.verdict, literal.note)
-    return by_value
 
 
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:

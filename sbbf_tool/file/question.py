@@ -69,15 +69,18 @@ class Question:
         values: Sequence[object],
         row: HashRow,
         query_literals: list[Literal] | None = None,
+        unfit: tuple[UnfitValue, ...] = (),
+        *,
+        is_strict: bool | None = True,
     ) -> None:
+        """`unfit` are the first values that the column cannot hold. With `is_strict`, there are no
+        other files; with None, there may be, and values that the column cannot hold are in no
+        row."""
         self.column = column
         self.values = values
         self.row = row
-        self.unfit: tuple[UnfitValue, ...] = ()
-        """The first values that the column cannot hold."""
-        self.is_strict: bool | None = True
-        """Whether there are no other files; None if there may be, and values that the column cannot
-        hold are in no row."""
+        self.unfit = unfit
+        self.is_strict = is_strict
         self._forms: dict[int, _Forms] = {}
         if query_literals is not None:
             self.literals = query_literals
@@ -97,13 +100,6 @@ class Question:
         with its position."""
         special = self.row.special.items()
         return [(at, literal) for at, literal in special if literal.verdict not in (None, ABSENT)]
-
-    @cached_property
-    def _places(self) -> list[list[int]]:
-        places: list[list[int]] = [[] for _ in self.values]
-        for place, owner in enumerate(self.row.owners):
-            places[owner].append(place)
-        return places
 
     @cached_property
     def index(self) -> HashIndex:
@@ -143,13 +139,6 @@ class Question:
         forms = _Forms(by_hash, literal.rounded)
         self._forms[position] = forms
         return forms
-
-    def is_in(self, candidates: Candidates, position: int) -> bool:
-        """Return whether a form of a value is among the candidates."""
-        for place in self._places[position]:
-            if place in candidates.ordered or place in candidates.unordered:
-                return True
-        return False
 
     def candidates(
         self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None
@@ -282,19 +271,18 @@ def question_of(
     """
     parser = ValueParser(column, is_strict=is_strict)
     builder = HashRowBuilder(parser, hasher)
+    query_literals = None
     if isinstance(values, Texts):
         builder.add_texts(values)
         num_nulls = values.nulls
-        question = Question(column, values, builder.build())
     else:
         query_literals = [parser.parse(position, value) for position, value in enumerate(values)]
         for position, literal in enumerate(query_literals):
             builder.add(position, values[position], literal)
         num_nulls = sum(value is None for value in values)
-        question = Question(column, values, builder.build(), query_literals)
     holds_none = parser.num_unfit == len(values) - num_nulls
     if parser.first_error is not None and is_strict and holds_none:
         raise parser.first_error
-    question.unfit = tuple(parser.unfit)
-    question.is_strict = is_strict
-    return question
+    row = builder.build()
+    unfit = tuple(parser.unfit)
+    return Question(column, values, row, query_literals, unfit, is_strict=is_strict)

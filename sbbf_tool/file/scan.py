@@ -20,7 +20,7 @@ from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of
 from sbbf_tool.file.hits import find_answers, list_hits
 from sbbf_tool.file.missing_column import statement_of
 from sbbf_tool.file.parquet_file import ParquetFile, log_opened
-from sbbf_tool.file.pruning import FILTER, RowGroupAnswers
+from sbbf_tool.file.pruning import RowGroupAnswers
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, names_left_out
 from sbbf_tool.frozen import replace
@@ -76,7 +76,7 @@ class ScannedFile(NamedTuple):
         candidates = Candidates(range(0), range(0))
         for row_group, hashes in groupby(self.hashes, itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
-            yield RowGroupAnswers(row_group, candidates, BulkAnswer(values), (), FILTER)
+            yield RowGroupAnswers(question, row_group, candidates, (), BulkAnswer(values))
 
 
 class _Found(NamedTuple):

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
-from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
     DICTIONARY,
     FILTER,
     STATISTICS,
-    answers_by,
-    answers_by_statistics,
-    by_dictionary,
     format_bounds,
-    query_or_doubt,
+    query_row_group,
+    query_statistics,
     row_group_bytes,
+    without_statistics,
 )
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.texts import text_of, values_of
@@ -337,23 +335,14 @@ def _explain_row_group(
 ) -> _Pruning:
     """Explain one row group."""
     column = question.column
-    candidates = question.candidates()
-    unreadable = []
-    dictionary_answers = None
-    by_entries = query_or_doubt("dictionary", by_dictionary, file, number, question, candidates)
-    if by_entries is not None:
-        dictionary_answers = answers_by(question, number, by_entries)
-        if by_entries.unreadable is not None:
-            unreadable.append(by_entries.unreadable)
-    by_bits = query_or_doubt("filter", by_filter, file, number, question, candidates)
-    filter_answers = answers_by(question, number, by_bits)
-    if by_bits is not None and by_bits.unreadable is not None:
-        unreadable.append(by_bits.unreadable)
+    answers = query_row_group(file, without_statistics(number, question), every_means=True)
+    dictionary_answers = answers.by_dictionary()
+    filter_answers = answers.by_filter()
 
     @cache
     def find_means(trusted: Bounds | None) -> Means:
-        statistics = answers_by_statistics(file, number, question, lambda *_: trusted)
-        return merge_means(statistics, dictionary_answers, filter_answers)
+        statistics = query_statistics(file, number, question, lambda *_: trusted)
+        return merge_means(statistics.by_statistics(), dictionary_answers, filter_answers)
 
     views = []
     verdicts, has_filter = _find_verdicts(file, number, column, verdicts_of)
@@ -361,7 +350,8 @@ def _explain_row_group(
         trusted = trusted_bounds(engine, file.footer, number, column)
         views.append(RowGroupView(find_means(trusted), verdict, has_filter))
     means = find_means(bounds(file.footer, number, column))
-    return _Pruning(_describe_row_group(file, number, column, means), tuple(views), unreadable)
+    row_group = _describe_row_group(file, number, column, means)
+    return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
 
 
 def _describe_row_group(

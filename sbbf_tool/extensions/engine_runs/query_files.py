@@ -12,13 +12,12 @@ from typing import Any
 
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.engine_runs.copies import copy_file, ensure_room, page_ranges
-from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
+from sbbf_tool.file.filter_answers import EMPTY_FILTER
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, query_or_doubt
+from sbbf_tool.file.pruning import query_row_group, query_statistics, without_statistics
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
-from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.storage.inputs import FileIn
 from sbbf_tool.storage.places import TableFinder, is_url
 from sbbf_tool.storage.source import LocalSource
@@ -127,10 +126,14 @@ def _add(
     excluded = []
     for number in numbers:
         files.filters += footer.filter_place(number, index) is not None
-        is_excluded = _is_excluded_by_filter(file, number, question)
-        if _is_excluded_otherwise(file, number, question):
+        answers = query_row_group(file, without_statistics(number, question), every_means=True)
+        (filter_answer,) = answers.by_filter()
+        statistics = query_statistics(file, number, question)
+        others = [*statistics.by_statistics(), *(answers.by_dictionary() or ())]
+        # An engine may skip the row group without its filter.
+        if any(answer.is_absent for answer in others):
             files.excluded_otherwise += 1
-        elif is_excluded:
+        elif filter_answer.is_absent or filter_answer.reason == EMPTY_FILTER:
             excluded.append(number)
     original, copy = _make_copies(file, item, folder, f"{len(files.paths):06}.parquet")
     files.stored_paths.add(leaf_columns(footer.metadata.schema)[index].short_path)
@@ -161,22 +164,3 @@ def _make_copies(file: ParquetFile, item: object, folder: Path, name: str) -> tu
     else:
         copy_file(file, original, filters=True)
     return original, copy
-
-
-def _is_excluded_by_filter(file: ParquetFile, number: int, question: Question) -> bool:
-    candidates = question.candidates()
-    answers = query_or_doubt("filter", by_filter, file, number, question, candidates)
-    (answer,) = answers_by(question, number, answers)
-    return answer.answer == ABSENT or answer.reason == EMPTY_FILTER
-
-
-def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
-    """Return whether min and max or the dictionary exclude the value too, so that an engine may
-    skip the row group without its filter."""
-    (statistics,) = answers_by_statistics(file, number, question)
-    candidates = question.candidates()
-    dictionary = query_or_doubt("dictionary", by_dictionary, file, number, question, candidates)
-    if statistics.is_absent or dictionary is None:
-        return statistics.is_absent
-    (answer,) = answers_by(question, number, dictionary)
-    return answer.is_absent

@@ -219,7 +219,7 @@ class _Units:
         file = self._file
         try:
             stored = file.stored_filter(number, self._column)
-            if stored is None or stored.header.refusal or doubt_of_filter(file, stored):
+            if stored is None or doubt_of_filter(file, stored):
                 return None
             bitset = file.read_bitset(stored)
         except AuthenticationError:
