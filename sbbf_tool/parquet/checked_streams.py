@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.page_runs import measure_pages
 from sbbf_tool.parquet.pages import (
     ChunkPages,
     EnsureSize,
@@ -25,6 +26,9 @@ from sbbf_tool.parquet.pages import (
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
+
+_HEADER_WINDOW = 64 << 10
+"""Bytes in which several headers are looked for at once."""
 
 
 class ReadStream(io.RawIOBase):
@@ -128,6 +132,8 @@ class HeaderWalk:
         than the file has.
         """
         while self._position < min(position, self._end) and self._remaining_values > 0:
+            if self._check_many(position, read):
+                continue
             try:
                 page = read_page(read, self._position, self._end)
                 if page.end > self._size:
@@ -142,3 +148,20 @@ class HeaderWalk:
             page.ensure_size(self._ensure_size)
             self._remaining_values -= page.values
             self._position = page.end
+
+    def _check_many(self, position: int, read: Read) -> bool:
+        """Check the headers of several pages that begin before `position`; return whether that was
+        possible, and all are right."""
+        length = min(position, self._end) - self._position
+        headers = read(self._position, min(length, _HEADER_WINDOW))
+        end = self._size - self._position
+        span = measure_pages(headers, self._remaining_values, end)
+        if not span.pages:
+            return False
+        try:
+            self._ensure_size(0, span.sizes)
+        except SbbfError:
+            return False
+        self._remaining_values -= span.values
+        self._position += span.bytes
+        return True

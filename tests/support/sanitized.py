@@ -18,6 +18,7 @@ PACKAGE = Path(sbbf_tool.__path__[0])
 EXTENSIONS = (
     Path("bloom", "_kernel.c"),
     Path("parquet", "_compact.c"),
+    Path("parquet", "_pages.c"),
     Path("parquet", "_scan.c"),
 )
 _FLAGS = (
