@@ -16,7 +16,7 @@ enum { LENGTH_BYTES = 4 };
 
 enum form { ANY_PAGES, PLAIN_PAGES, INDEX_PAGES };
 
-struct extent {
+struct span {
     int64_t pages, bytes, values; /* bytes with headers, as stored; values with nulls */
     int64_t sizes, largest;       /* the most bytes that a reader allocates, of all pages and of the largest one */
 };
@@ -46,30 +46,30 @@ static int has_form(const struct page *page, enum form form)
     return 1;
 }
 
-/* Add a page that ends by `most_end` to an extent, unless there are too many values or bytes. */
-static int add_page(struct extent *extent, const struct page *page, int64_t most_values, int64_t most_end, int64_t most_sizes)
+/* Add a page that ends by `most_end` to an span, unless there are too many values or bytes. */
+static int add_page(struct span *span, const struct page *page, int64_t most_values, int64_t most_end, int64_t most_sizes)
 {
     int64_t end = page->body + page->stored, largest = largest_size(page);
-    if (end > most_end || page->values > most_values - extent->values || largest > most_sizes - extent->sizes)
+    if (end > most_end || page->values > most_values - span->values || largest > most_sizes - span->sizes)
         return 0;
-    extent->pages++;
-    extent->bytes = end;
-    extent->values += page->values;
-    extent->sizes += largest;
-    extent->largest = largest > extent->largest ? largest : extent->largest;
+    span->pages++;
+    span->bytes = end;
+    span->values += page->values;
+    span->sizes += largest;
+    span->largest = largest > span->largest ? largest : span->largest;
     return 1;
 }
 
 /* Measure the pages of a form from the first byte on, up to `most_values`. A page may end behind the bytes, but by `most_end`. */
-static struct extent measure_pages(const struct footer *f, enum form form, int64_t most_values, int64_t most_end, int64_t most_sizes)
+static struct span measure_pages(const struct footer *f, enum form form, int64_t most_values, int64_t most_end, int64_t most_sizes)
 {
-    struct extent extent = {0, 0, 0, 0, 0};
+    struct span span = {0, 0, 0, 0, 0};
     struct page page;
-    while (extent.bytes < f->size && extent.values < most_values)
-        if (read_page_header(f, (Py_ssize_t)extent.bytes, &page) == REFUSED || !has_form(&page, form) ||
-            !add_page(&extent, &page, most_values, most_end, most_sizes))
+    while (span.bytes < f->size && span.values < most_values)
+        if (read_page_header(f, (Py_ssize_t)span.bytes, &page) == REFUSED || !has_form(&page, form) ||
+            !add_page(&span, &page, most_values, most_end, most_sizes))
             break;
-    return extent;
+    return span;
 }
 
 /* The parts of a page: definition levels and values. */
@@ -185,16 +185,16 @@ static int collect_page(const struct shape *shape, const struct page *page, cons
     return 1;
 }
 
-/* Collect the pages of an extent that `measure_pages` has found in the bytes; return that of the pages before the first unexpected one. */
-static struct extent collect_pages(const struct footer *f, const struct shape *shape, const struct extent *all, struct collected *c)
+/* Collect the pages of an span that `measure_pages` has found in the bytes; return that of the pages before the first unexpected one. */
+static struct span collect_pages(const struct footer *f, const struct shape *shape, const struct span *all, struct collected *c)
 {
-    struct extent done = {0, 0, 0, 0, 0};
+    struct span done = {0, 0, 0, 0, 0};
     struct page page;
     while (done.pages < all->pages) {
         if (read_page_header(f, (Py_ssize_t)done.bytes, &page) == REFUSED)
             break;
         uint8_t *present = shape->definition ? c->present + done.values : NULL;
-        struct extent next = done;
+        struct span next = done;
         if (!add_page(&next, &page, all->values, f->size, all->sizes) || !collect_page(shape, &page, f->data + page.body, present, c))
             break;
         done = next;

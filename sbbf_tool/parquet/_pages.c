@@ -32,15 +32,15 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
     struct footer f;
     int form;
     long long most_values, most_end;
-    struct extent extent;
+    struct span span;
     if (!PyArg_ParseTuple(args, "SiLL:measure", &data, &form, &most_values, &most_end) || !bytes_of(data, &f))
         return NULL;
     if (form < ANY_PAGES || form > INDEX_PAGES)
         return refuse("not a form of pages");
     Py_BEGIN_ALLOW_THREADS
-    extent = measure_pages(&f, (enum form)form, most_values, most_end, INT64_MAX);
+    span = measure_pages(&f, (enum form)form, most_values, most_end, INT64_MAX);
     Py_END_ALLOW_THREADS
-    return Py_BuildValue("LLLL", (long long)extent.pages, (long long)extent.bytes, (long long)extent.values, (long long)extent.sizes);
+    return Py_BuildValue("LLLL", (long long)span.pages, (long long)span.bytes, (long long)span.values, (long long)span.sizes);
 }
 
 static int is_shape(const struct shape *shape, int form, long long width, long long num_entries)
@@ -49,8 +49,8 @@ static int is_shape(const struct shape *shape, int form, long long width, long l
     return has_codec && (form == PLAIN_PAGES || form == INDEX_PAGES) && width >= 0 && width <= INT32_MAX && num_entries >= 0 && num_entries <= UINT32_MAX;
 }
 
-/* Build the result: the extent, the values, and the levels as flags, or None if each value is present. */
-static PyObject *build_run(const struct extent *done, PyObject *values, PyObject *present, const struct collected *c)
+/* Build the result: the span, the values, and the levels as flags, or None if each value is present. */
+static PyObject *build_run(const struct span *done, PyObject *values, PyObject *present, const struct collected *c)
 {
     if (PyByteArray_Resize(values, (Py_ssize_t)c->size) < 0 || PyByteArray_Resize(present, c->count == done->values ? 0 : (Py_ssize_t)done->values) < 0)
         return NULL;
@@ -58,7 +58,7 @@ static PyObject *build_run(const struct extent *done, PyObject *values, PyObject
                          (long long)c->count, values, c->count == done->values ? Py_None : present);
 }
 
-static PyObject *collect(const struct footer *f, const struct shape *shape, const struct extent *all)
+static PyObject *collect(const struct footer *f, const struct shape *shape, const struct span *all)
 {
     int64_t room = shape->form == PLAIN_PAGES ? all->sizes : all->values * (int64_t)sizeof(uint32_t);
     PyObject *values = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)room), *result = NULL;
@@ -68,7 +68,7 @@ static PyObject *collect(const struct footer *f, const struct shape *shape, cons
         PyErr_NoMemory();
     } else if (values && present) {
         struct collected c = {(uint8_t *)PyByteArray_AsString(values), (uint8_t *)PyByteArray_AsString(present), scratch, 0, 0};
-        struct extent done;
+        struct span done;
         Py_BEGIN_ALLOW_THREADS
         done = collect_pages(f, shape, all, &c);
         Py_END_ALLOW_THREADS
@@ -87,7 +87,7 @@ static PyObject *py_collect(PyObject *self, PyObject *args)
     struct shape shape;
     int form;
     long long width, num_entries, most_values;
-    struct extent all;
+    struct span all;
     if (!PyArg_ParseTuple(args, "SiiLIILL:collect", &data, &form, &shape.codec, &width, &shape.definition, &shape.repetition, &num_entries, &most_values) ||
         !bytes_of(data, &f))
         return NULL;

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.parquet import page_runs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.page_runs import measure_pages
 from sbbf_tool.parquet.pages import (
@@ -124,6 +125,7 @@ class HeaderWalk:
         # anything.
         self._remaining_values = count_of(meta.num_values)
         self._ensure_size = ensure_size
+        self._checks_many = page_runs.is_built
 
     def check_up_to(self, position: int, read: Read) -> None:
         """Check the header of every page that begins before `position`.
@@ -132,7 +134,7 @@ class HeaderWalk:
         than the file has.
         """
         while self._position < min(position, self._end) and self._remaining_values > 0:
-            if self._check_many(position, read):
+            if self._checks_many and self._check_many(position, read):
                 continue
             try:
                 page = read_page(read, self._position, self._end)
@@ -161,6 +163,8 @@ class HeaderWalk:
         try:
             self._ensure_size(0, span.sizes)
         except SbbfError:
+            # A limit of single pages may accept each of them.
+            self._checks_many = False
             return False
         self._remaining_values -= span.values
         self._position += span.bytes

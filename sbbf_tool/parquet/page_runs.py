@@ -77,8 +77,6 @@ class PageRun(NamedTuple):
 def measure_pages(data: bytes, values: int, end: int) -> PageSpan:
     """Measure the pages whose headers are in `data`, up to one that reaches this number of values.
     The last one may end behind `data`, but by `end`."""
-    if not is_built:
-        return _NO_PAGES
     return PageSpan(*_pages.measure(data, _pages.ANY, values, end))
 
 
@@ -88,17 +86,14 @@ class RunReader:
     def __init__(self, read: Read, column: Column, codec: int, end: int) -> None:
         self._read = read
         self._column = column
-        self._codec = _CODECS.get(codec)
+        self._codec = _CODECS.get(codec, -1)
+        self.is_able = is_built and codec in _CODECS
+        """Whether pages of the chunk are read here."""
         self._end = end
         self._window = _FIRST_WINDOW
         self._start = 0
         self._data = b""
         """Bytes of the chunk from `_start` on, which were read last."""
-
-    @property
-    def is_able(self) -> bool:
-        """Whether the extension knows the codec."""
-        return is_built and self._codec is not None
 
     def read(self, offset: int, length: int) -> bytes:
         """Read bytes; those that are in the last window are not read again."""
@@ -120,7 +115,7 @@ class RunReader:
         run = self._collect(self._data, _pages.PLAIN, 0, values)
         if run is None:
             # The other pages of the chunk are probably like it.
-            self._codec = None
+            self.is_able = False
         elif run.span.pages > 1:
             self._window = min(self._window * _GROWTH, _LARGEST_WINDOW)
         return run
@@ -151,7 +146,6 @@ class RunReader:
     def _collect(self, data: bytes, form: int, num_entries: int, values: int) -> PageRun | None:
         """Read the pages of a form in these bytes; None if the first one is not read here."""
         column = self._column
-        assert self._codec is not None
         *span, num_present, content, present = _pages.collect(
             data,
             form,

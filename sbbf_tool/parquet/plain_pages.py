@@ -212,9 +212,12 @@ class PlainChunk:
         return PlainPage(self._column, run.content, hashes, page.header.type, run.span.bytes, rows)
 
     def _may_have_size(self, size: int) -> bool:
+        """Return whether no limit refuses pages of this size together. One that does may accept
+        each alone: then the pages of the chunk are read one by one."""
         try:
             self._ensure_size(0, size)
         except SbbfError:
+            self._runs.is_able = False
             return False
         return True
 
