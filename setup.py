@@ -9,7 +9,7 @@ import sysconfig
 from setuptools import Extension, setup
 
 # Where an extension cannot be built, the numpy kernel does the same work, footers are parsed as a
-# whole, and files are opened one by one.
+# whole, pages are read one by one, and so are files.
 EXTENSIONS = [
     Extension(
         "sbbf_tool.bloom._kernel",
@@ -29,6 +29,20 @@ EXTENSIONS = [
         "sbbf_tool.parquet._compact",
         ["sbbf_tool/parquet/_compact.c"],
         depends=["sbbf_tool/parquet/_definition.h", "sbbf_tool/parquet/_protocol.h"],
+        extra_compile_args=["-O3"],
+        optional=True,
+    ),
+    Extension(
+        "sbbf_tool.parquet._pages",
+        ["sbbf_tool/parquet/_pages.c"],
+        depends=[
+            "sbbf_tool/parquet/_crc32.h",
+            "sbbf_tool/parquet/_levels.h",
+            "sbbf_tool/parquet/_page_header.h",
+            "sbbf_tool/parquet/_page_run.h",
+            "sbbf_tool/parquet/_protocol.h",
+            "sbbf_tool/parquet/_snappy.h",
+        ],
         extra_compile_args=["-O3"],
         optional=True,
     ),

@@ -32,6 +32,7 @@ PLATFORM = "manylinux_2_17_x86_64"
 EXTENSIONS = {
     "sbbf_tool/bloom/_kernel.abi3.so",
     "sbbf_tool/parquet/_compact.abi3.so",
+    "sbbf_tool/parquet/_pages.abi3.so",
     "sbbf_tool/parquet/_scan.abi3.so",
 }
 IN_SOURCE = (

@@ -76,9 +76,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SBBF_KERNEL"] = kernel
     if kernel in ("spec", "numpy"):
         # These runs show what works without a compiler.
-        from sbbf_tool.parquet import footer_structs
+        from sbbf_tool.parquet import footer_structs, page_runs
 
         footer_structs.has_walker = False
+        page_runs.is_built = False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -69,7 +69,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     } <= names
     assert not any(name.startswith(("tests", "fixtures")) for name in names)
     if shutil.which(os.environ.get("CC", "cc")):
-        for name in ("bloom/_kernel", "parquet/_compact", "parquet/_scan"):
+        for name in ("bloom/_kernel", "parquet/_compact", "parquet/_pages", "parquet/_scan"):
             assert f"sbbf_tool/{name}.abi3.so" in names
 
 

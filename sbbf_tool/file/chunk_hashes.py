@@ -15,6 +15,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
 from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.pages import is_dictionary_encoded
+from sbbf_tool.parquet.plain_page import PlainPage
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
@@ -64,7 +65,7 @@ class StoredValues:
         """Types of the pages that were read without pyarrow."""
         self.bytes_read = 0
         """Bytes of the chunk that were read."""
-        self.dictionary: plain_pages.PlainPage | None = None
+        self.dictionary: PlainPage | None = None
         """The dictionary, if the footer states that all values are in it."""
         if is_dictionary_encoded(self._pages.meta):
             with self._locate_errors():
@@ -114,13 +115,13 @@ class StoredValues:
 
     def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self.dictionary):
-            if isinstance(page, plain_pages.PlainPage):
+            if isinstance(page, PlainPage):
                 yield self._run_of(page)
             elif self._counts_all:
                 _, indices = page()
                 yield _Run(len(indices))
 
-    def _run_of(self, page: plain_pages.PlainPage) -> _Run:
+    def _run_of(self, page: PlainPage) -> _Run:
         self.page_types.add(page.page_type)
         num_values = len(page)
         if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE:

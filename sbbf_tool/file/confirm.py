@@ -21,7 +21,8 @@ from sbbf_tool.parquet.comparison import Pairs
 from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
-from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
+from sbbf_tool.parquet.plain_page import PlainPage
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, may_be_plain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.parquet import page_runs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.page_runs import measure_pages
 from sbbf_tool.parquet.pages import (
     ChunkPages,
     EnsureSize,
@@ -25,6 +27,9 @@ from sbbf_tool.parquet.pages import (
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
+
+_HEADER_WINDOW = 64 << 10
+"""Bytes in which several headers are looked for at once."""
 
 
 class ReadStream(io.RawIOBase):
@@ -120,6 +125,7 @@ class HeaderWalk:
         # anything.
         self._remaining_values = count_of(meta.num_values)
         self._ensure_size = ensure_size
+        self._checks_many = page_runs.is_built
 
     def check_up_to(self, position: int, read: Read) -> None:
         """Check the header of every page that begins before `position`.
@@ -128,6 +134,8 @@ class HeaderWalk:
         than the file has.
         """
         while self._position < min(position, self._end) and self._remaining_values > 0:
+            if self._checks_many and self._check_many(position, read):
+                continue
             try:
                 page = read_page(read, self._position, self._end)
                 if page.end > self._size:
@@ -142,3 +150,22 @@ class HeaderWalk:
             page.ensure_size(self._ensure_size)
             self._remaining_values -= page.values
             self._position = page.end
+
+    def _check_many(self, position: int, read: Read) -> bool:
+        """Check the headers of several pages that begin before `position`; return whether that was
+        possible, and all are right."""
+        length = min(position, self._end) - self._position
+        headers = read(self._position, min(length, _HEADER_WINDOW))
+        end = self._size - self._position
+        span = measure_pages(headers, self._remaining_values, end)
+        if not span.pages:
+            return False
+        try:
+            self._ensure_size(0, span.sizes)
+        except SbbfError:
+            # A limit of single pages may accept each of them.
+            self._checks_many = False
+            return False
+        self._remaining_values -= span.values
+        self._position += span.bytes
+        return True

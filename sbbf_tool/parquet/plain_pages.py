@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import cramjam
 
-from sbbf_tool.bloom import hashing, kernels
-from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import equals, levels, statistics
+from sbbf_tool.bloom import hashing
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.parquet import levels
 from sbbf_tool.parquet.codecs import CODECS
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import (
@@ -32,6 +31,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     Encoding,
     PageType,
 )
+from sbbf_tool.parquet.page_runs import SMALL_PAGE, PageRun, PageSpan, RunReader
 from sbbf_tool.parquet.pages import (
     DICTIONARY_ENCODINGS,
     EnsureSize,
@@ -40,13 +40,12 @@ from sbbf_tool.parquet.pages import (
     page_range,
     read_page,
 )
-from sbbf_tool.parquet.statistics import Extremes
+from sbbf_tool.parquet.plain_page import PlainPage, hash_byte_arrays
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sbbf_tool.parquet.comparison import Pairs
 
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
@@ -61,75 +60,13 @@ class NotPlainError(Exception):
     """The chunk has a page that this module does not read."""
 
 
-_LENGTH_BYTES = 4
-"""Bytes of the length before each BYTE_ARRAY value."""
-_PADDING = bytes(8)
-"""Bytes that fastparquet writes after the values of every page (`writer.py`, `write_column`)."""
-
-
-def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memoryview]:
-    """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises
-    UnreadableError.
-
-    If levels were read as a value, all values would shift by one. The length and the bytes of the
-    last value would then be left over before the padding, never the padding alone.
-    """
-    try:
-        return plain, hashing.hash_length_prefixed(plain, count)
-    except UnreadableError:
-        if plain[-len(_PADDING) :] != _PADDING:
-            raise
-        without_padding = plain[: -len(_PADDING)]
-        try:
-            return without_padding, hashing.hash_length_prefixed(without_padding, count)
-        except UnreadableError:
-            pass
-        raise
-
-
-@dataclass(frozen=True, slots=True)
-class PlainPage:
-    """The values of one page, until the next page is read, and their hashes; `len` returns the
-    number of values."""
-
-    column: Column
-    plain: memoryview
-    """The values in PLAIN form."""
-    hashes: memoryview
-    """XXH64 of every value, in order."""
-    page_type: int
-    """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
-    stored_bytes: int
-    """Bytes of page header and page in the file, which are all bytes read."""
-    rows: Callable[[], NDArray[np.int64]] | None = None
-    """Returns the row of each value, unless the page is a dictionary or the column has lists."""
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def hashes_of_equals(self, *, normalised_intervals: bool) -> memoryview:
-        """Hash the bytes that mean one of these values but are not stored for it: see `equals`."""
-        return equals.hashes_of(self.column, self.plain, normalised_intervals=normalised_intervals)
-
-    def extremes(self) -> Extremes | None:
-        """Find the smallest and the largest value."""
-        return statistics.of_plain(self.column, self.plain, len(self))
-
-    def are_equal(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return of which pairs the value has the plain bytes. The page is walked once for all."""
-        import numpy as np
-
-        if width := self.column.width:
-            return pairs.are_equal_fixed(self.plain, width)
-        ends = np.asarray(kernels.active().ends_length_prefixed(self.plain, len(self)))
-        previous_ends = np.concatenate(([0], ends[:-1].astype(np.int64)))
-        starts = previous_ends + _LENGTH_BYTES
-        return pairs.are_equal_spans(self.plain, starts[pairs.places], ends[pairs.places])
-
-
-ReadIndices: TypeAlias = "Callable[[], tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]]"
-"""A data page that refers to the dictionary: returns how to get the rows of its values, and their
-numbers there. Raises NotPlainError."""
+Indices: TypeAlias = "tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]"
+"""How to get the rows of the values of pages that refer to the dictionary, and their numbers
+there."""
+ReadIndices: TypeAlias = Callable[[], Indices]
+"""Data pages that refer to the dictionary: returns their indices. Raises NotPlainError."""
+_FEW_SMALL = 4
+"""Small pages that refer to the dictionary after which the headers of several are read at once."""
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -153,6 +90,13 @@ class _Parts(NamedTuple):
     values: memoryview
 
 
+class _DataPages(NamedTuple):
+    """Data pages that are read together."""
+
+    span: PageSpan
+    content: PlainPage | ReadIndices
+
+
 class PlainChunk:
     """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or
     raises an error."""
@@ -164,11 +108,13 @@ class PlainChunk:
         meta: ColumnMetaData,
         ensure_size: EnsureSize = lambda stored, size: None,
     ) -> None:
-        self._read = read
         self._ensure_size = ensure_size
         self._column = column
         self._meta = meta
         self._start, self._end = page_range(meta)
+        self._runs = RunReader(read, column, meta.codec, self._end)
+        self._read = self._runs.read
+        self._num_small = 0
         self._scratch = bytearray()
 
     def dictionary(self) -> PlainPage | None:
@@ -209,20 +155,71 @@ class PlainChunk:
             if page.is_dictionary:
                 dictionary = self._dictionary_page(page)
                 yield dictionary
-            elif page.data is None:
-                raise NotPlainError
-            elif page.data.encoding == Encoding.PLAIN:
-                yield self._data_page(page, first_row)
-            elif page.data.encoding not in DICTIONARY_ENCODINGS or dictionary is None:
-                raise NotPlainError
+                position = page.end
             else:
-                yield partial(self._read_indices, page, first_row, len(dictionary))
-            first_row += page.values
-            position = page.end
+                pages = self._data_pages(page, first_row, dictionary)
+                yield pages.content
+                first_row += pages.span.values
+                position += pages.span.bytes
             if position > self._end:
                 raise NotPlainError
         if first_row != num_values:
             raise NotPlainError
+
+    def _data_pages(
+        self, page: StoredPage, first_row: int, dictionary: PlainPage | None
+    ) -> _DataPages:
+        """Read a data page, and those after it that are read together with it."""
+        if page.data is None:
+            raise NotPlainError
+        span = _span_of(page)
+        most_values = (self._meta.num_values or 0) - first_row
+        if page.data.encoding == Encoding.PLAIN:
+            run = self._plain_run(page, most_values)
+            if run is None:
+                return _DataPages(span, self._data_page(page, first_row))
+            return _DataPages(run.span, self._page_of_run(run, page, first_row))
+        if page.data.encoding not in DICTIONARY_ENCODINGS or dictionary is None:
+            raise NotPlainError
+        if page.stored <= SMALL_PAGE:
+            self._num_small += 1
+        if self._num_small > _FEW_SMALL:
+            # Only headers are read, unless the indices are asked for.
+            small_pages = self._runs.small_indices(page.offset, most_values)
+            if small_pages.pages:
+                span = small_pages
+        read = partial(self._read_indices, page, span, first_row, len(dictionary))
+        return _DataPages(span, read)
+
+    def _plain_run(self, page: StoredPage, most_values: int) -> PageRun | None:
+        """Read the data pages in PLAIN form from a page on; None if it must be read alone."""
+        if max(page.stored, page.size) > MAX_DATA_BYTES or page.end > self._end:
+            return None
+        run = self._runs.plain(page.offset, page.end, most_values)
+        if run is None or not self._may_have_size(run.span.sizes):
+            return None
+        return run
+
+    def _page_of_run(self, run: PageRun, page: StoredPage, first_row: int) -> PlainPage:
+        """Build one page of the values of a run that begins with `page`."""
+        if self._column.width is None:
+            hashes = hashing.hash_length_prefixed(run.content, run.num_present)
+        else:
+            hashes = hashing.hash_fixed(run.content, self._column.width)
+        rows = None
+        if not self._column.max_repetition:
+            rows = partial(run.rows, first_row)
+        return PlainPage(self._column, run.content, hashes, page.header.type, run.span.bytes, rows)
+
+    def _may_have_size(self, size: int) -> bool:
+        """Return whether no limit refuses pages of this size together. One that does may accept
+        each alone: then the pages of the chunk are read one by one."""
+        try:
+            self._ensure_size(0, size)
+        except SbbfError:
+            self._runs.is_able = False
+            return False
+        return True
 
     def _page_at(self, position: int) -> StoredPage:
         if position >= self._end:
@@ -280,9 +277,16 @@ class PlainChunk:
         return self._page(plain, count, page, f"page at byte {page.offset:,}", rows)
 
     def _read_indices(
-        self, page: StoredPage, first_row: int, num_entries: int
-    ) -> tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]:
-        """Read a data page that refers to a dictionary with so many entries: see `ReadIndices`."""
+        self, page: StoredPage, span: PageSpan, first_row: int, num_entries: int
+    ) -> Indices:
+        """Read the data pages of a span, which begins with `page`, and which refer to a
+        dictionary with so many entries: see `ReadIndices`."""
+        if page.end <= self._end and self._may_have_size(span.sizes):
+            run = self._runs.indices(page.offset, span, num_entries)
+            if run is not None:
+                return partial(run.rows, first_row), run.indices()
+        if span.pages > 1:
+            return self._read_indices_one_by_one(page, span.pages, first_row, num_entries)
         defined, packed = self._levels_and_values(page)
         try:
             count = levels.count_highest(defined, self._column.max_definition, page.values)
@@ -294,6 +298,25 @@ class PlainChunk:
         if len(indices) and indices.max() >= num_entries:
             raise NotPlainError
         return partial(self._rows, defined, page.values, first_row), indices
+
+    def _read_indices_one_by_one(
+        self, page: StoredPage, num_pages: int, first_row: int, num_entries: int
+    ) -> Indices:
+        """Read pages of which at least one is not as expected, which may be an error."""
+        import numpy as np
+
+        rows = []
+        indices = []
+        for _ in range(num_pages):
+            span = _span_of(page)
+            rows_of, indices_of = self._read_indices(page, span, first_row, num_entries)
+            rows.append(rows_of())
+            indices.append(indices_of)
+            first_row += page.values
+            if len(rows) < num_pages:
+                page = self._page_at(page.end)
+        all_rows = np.concatenate(rows)
+        return lambda: all_rows, np.concatenate(indices)
 
     def _rows(self, defined: memoryview, count: int, first_row: int) -> NDArray[np.int64]:
         """Return the rows of the values of a page with these levels, of a column without lists.
@@ -329,7 +352,12 @@ class PlainChunk:
         return body
 
     def _page(
-        self, plain: memoryview, count: int, page: StoredPage, place: str, rows: Any = None
+        self,
+        plain: memoryview,
+        count: int,
+        page: StoredPage,
+        place: str,
+        rows: Callable[[], NDArray[np.int64]] | None = None,
     ) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or
         bytes after the last one: then levels were read as values, or the writer miscounted.
@@ -337,7 +365,7 @@ class PlainChunk:
         column = self._column
         try:
             if column.width is None:
-                plain, hashes = _hash_byte_arrays(plain, count)
+                plain, hashes = hash_byte_arrays(plain, count)
             else:
                 hashes = hashing.hash_fixed(plain, column.width)
         except UnreadableError as error:
@@ -418,6 +446,10 @@ class PlainChunk:
         if num_written != size:
             raise ValueError(f"it has {num_written:,} bytes, but the header states {size:,}")
         return plain
+
+
+def _span_of(page: StoredPage) -> PageSpan:
+    return PageSpan(1, page.end - page.offset, page.values, page.size)
 
 
 def _ensure_sum(stored: bytes, page: StoredPage, place: str) -> None:

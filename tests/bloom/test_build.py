@@ -112,5 +112,5 @@ def test_an_installation_has_what_it_can_compile(
     assert walker.startswith(footers)
     assert bits_set == "8"
     libraries = {path.name for path in (tmp_path / "site").rglob("*.so")}
-    built = {"_kernel.abi3.so", "_compact.abi3.so", "_scan.abi3.so"}
+    built = {"_kernel.abi3.so", "_compact.abi3.so", "_pages.abi3.so", "_scan.abi3.so"}
     assert libraries == (set() if compiler else built)

@@ -22,7 +22,8 @@ from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_page, read_pages
-from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage
+from sbbf_tool.parquet.plain_page import PlainPage
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.footer_index import assert_index_agrees
 

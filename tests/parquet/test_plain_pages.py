@@ -20,7 +20,8 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.comparison import Pairs
 from sbbf_tool.parquet.levels import count_highest
 from sbbf_tool.parquet.pages import page_range, read_pages
-from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
+from sbbf_tool.parquet.plain_page import PlainPage
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
 

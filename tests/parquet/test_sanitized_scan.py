@@ -4,21 +4,17 @@ libFuzzer finds, guided by coverage."""
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 from sbbf_tool.parquet.footer_structs import table_of_structs
 from support.damage import damage
-from support.sanitized import PACKAGE, build_sanitized, run_sanitized
+from support.sanitized import MOST_BYTES, build_fuzzer, build_sanitized, run_fuzzer, run_sanitized
 
 HERE = Path(__file__).parent
 PARAMETERS = 72
-MOST_BYTES = 20_000
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="clang of Debian has libFuzzer")
 
@@ -26,30 +22,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="clang of Debian
 @pytest.fixture(scope="module")
 def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The fuzzer, compiled with sanitizers."""
-    compiler = shutil.which("clang")
-    if compiler is None:
-        pytest.skip("clang is not installed")
     folder = tmp_path_factory.mktemp("fuzzer")
     numbers = ",".join(map(str, table_of_structs()))
     (folder / "table.h").write_text(f"static const uint8_t table[] = {{{numbers}}};\n")
-    subprocess.run(
-        [
-            compiler,
-            "-g",
-            "-O1",
-            "-w",
-            "-fsanitize=fuzzer,address,undefined",
-            "-fno-sanitize-recover=all",
-            f"-I{sysconfig.get_paths()['include']}",
-            f"-I{PACKAGE / 'parquet'}",
-            f"-I{folder}",
-            str(HERE / "scan_fuzzer.c"),
-            "-o",
-            str(folder / "fuzzer"),
-        ],
-        check=True,
-    )
-    return folder / "fuzzer"
+    return build_fuzzer(folder, HERE / "scan_fuzzer.c")
 
 
 def make_corpus(folder: Path, fixtures: Path) -> None:
@@ -62,19 +38,6 @@ def make_corpus(folder: Path, fixtures: Path) -> None:
         for number in range(6):
             data = choose.randbytes(PARAMETERS) + path.read_bytes()
             (folder / f"{path.stem}-{number}").write_bytes(data)
-
-
-def run_fuzzer(fuzzer: Path, *arguments: str) -> str:
-    """Run it; return what it prints."""
-    done = subprocess.run(
-        [str(fuzzer), f"-max_len={MOST_BYTES}", "-rss_limit_mb=4096", *arguments],
-        cwd=fuzzer.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
-    return done.stderr
 
 
 @pytest.mark.parametrize(

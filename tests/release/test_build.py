@@ -93,7 +93,7 @@ def test_the_script_refuses_what_a_compiler_left_in_extensions(
         check=True,
     )
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
-        for name in ("bloom/_kernel", "parquet/_compact", "parquet/_scan"):
+        for name in ("bloom/_kernel", "parquet/_compact", "parquet/_pages", "parquet/_scan"):
             archive.write(tmp_path / "empty.so", f"sbbf_tool/{name}.abi3.so")
     program = (
         "import sys; from pathlib import Path; from build import check_extensions; "

@@ -31,6 +31,7 @@ def test_the_limited_api_is_for_python_with_the_gil(
     assert [extension.name for extension in settings["ext_modules"]] == [
         "sbbf_tool.bloom._kernel",
         "sbbf_tool.parquet._compact",
+        "sbbf_tool.parquet._pages",
         "sbbf_tool.parquet._scan",
     ]
     assert {bool(extension.py_limited_api) for extension in settings["ext_modules"]} == {has_gil}

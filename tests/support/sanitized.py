@@ -18,6 +18,7 @@ PACKAGE = Path(sbbf_tool.__path__[0])
 EXTENSIONS = (
     Path("bloom", "_kernel.c"),
     Path("parquet", "_compact.c"),
+    Path("parquet", "_pages.c"),
     Path("parquet", "_scan.c"),
 )
 _FLAGS = (
@@ -63,6 +64,44 @@ def build_sanitized(folder: Path) -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
+
+
+MOST_BYTES = 20_000
+"""The longest input of a fuzzer."""
+
+
+def build_fuzzer(folder: Path, source: Path) -> Path:
+    """Compile a target of libFuzzer with sanitizers in `folder`, which may have headers for it.
+    Skips the test without clang."""
+    compiler = shutil.which("clang")
+    if compiler is None:
+        pytest.skip("clang is not installed")
+    options = [
+        "-g",
+        "-O1",
+        "-w",
+        "-fsanitize=fuzzer,address,undefined",
+        "-fno-sanitize-recover=all",
+        f"-I{sysconfig.get_paths()['include']}",
+        f"-I{PACKAGE / 'parquet'}",
+        f"-I{folder}",
+    ]
+    fuzzer = folder / "fuzzer"
+    subprocess.run([compiler, *options, str(source), "-o", str(fuzzer)], check=True)
+    return fuzzer
+
+
+def run_fuzzer(fuzzer: Path, *arguments: str) -> str:
+    """Run it; return what it prints."""
+    done = subprocess.run(
+        [str(fuzzer), f"-max_len={MOST_BYTES}", "-rss_limit_mb=4096", *arguments],
+        cwd=fuzzer.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    return done.stderr
 
 
 def _runtime(compiler: str, name: str) -> str:

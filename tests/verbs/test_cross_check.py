@@ -16,7 +16,7 @@ import pytest
 
 from sbbf_tool import Edit, FilterSpec, add_filters, check, explain, probe, repair, verify
 from sbbf_tool.cli import run
-from sbbf_tool.parquet import plain_pages
+from sbbf_tool.parquet import page_runs, plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.verbs import AddFilter
 from support.corpus_edits import edit_footer
@@ -247,6 +247,7 @@ def misread(monkeypatch) -> Callable[[], None]:
             parts = split(self, *arguments)
             return parts._replace(values=memoryview(bytes(parts.values[8:]) + b"\7\0\0\0\0\0\0\0"))
 
+        monkeypatch.setattr(page_runs, "is_built", False)
         monkeypatch.setattr(plain_pages.PlainChunk, "_split", shifted)
 
     return start
