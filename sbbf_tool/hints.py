@@ -30,7 +30,6 @@ class Fix(Frozen):
     fpp: float | None = None
     ndv: int | None = None
     max_bytes: int | None = None
-    num_bytes: int | None = None
     keys: str | None = None
     """Path of the file with the keys of encrypted files."""
 
@@ -40,7 +39,7 @@ class Fix(Frozen):
     def parameters(self) -> dict[str, Parameter]:
         """Return the function's parameters but the files, by name, in the order of writing."""
         values: dict[str, Parameter] = {}
-        for name in ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes"):
+        for name in ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes"):
             value = getattr(self, name)
             if value not in (None, False, ()):
                 values[name] = value

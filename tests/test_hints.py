@@ -89,7 +89,7 @@ FIXES = [
     Fix("add_filters", ("a", "-b"), columns=("c",), rebuild="all", fpp=0.001, keys=__file__),
     Fix("remove_filters", ("a",), columns=("c",), compact=True),
     Fix("resize_filters", ("a",), columns=("-c",), fpp=0.01),
-    Fix("resize_filters", ("a",), columns=("c",), num_bytes=64),
+    Fix("resize_filters", ("a",), columns=("c",), max_bytes=64),
 ]
 
 

@@ -63,7 +63,6 @@ WRITERS = (
     engines_option,
     COLUMNS.option(
         "--writer",
-        "emit",
         f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or "
         f"{WRITERS[-1]}.",
         place=COMMAND_LINE,
@@ -77,7 +76,7 @@ def command(
     queries: tuple[str, ...],
     fpp: float | None,
     engines: tuple[str, ...],
-    emit: str | None,
+    writer: str | None,
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print
     the command that adds the filters.
@@ -95,13 +94,13 @@ def command(
 
     outputs = files.outputs
     formats_of_rows = outputs.formats & {"csv", "parquet"}
-    if emit is not None and formats_of_rows:
+    if writer is not None and formats_of_rows:
         message = (
             f"the settings of a writer are text, for which {formats_of_rows.pop()} has no "
             "room: use --format table, markdown or json"
         )
         raise click.UsageError(message)
-    verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
+    verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, writer)
     with show_progress("counting distinct values"):
         plan = files.plan(verb)
         report: AdviceReport = plan.combine()

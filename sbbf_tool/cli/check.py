@@ -21,7 +21,7 @@ from sbbf_tool.cli.findings import (
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.output import terminal
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import POLICY_OPTIONS, Baseline, read_baseline
+from sbbf_tool.cli.policy import POLICY_OPTIONS
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
@@ -29,6 +29,7 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
+from sbbf_tool.verbs.baseline import Baseline, read_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

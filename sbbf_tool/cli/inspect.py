@@ -115,7 +115,7 @@ def command(
     """
     from sbbf_tool.verbs.inspect import Inspect
 
-    verb = Inspect(columns, terminal().shows_all, not quick, engine_names=engines)
+    verb = Inspect(columns, terminal().shows_all, quick, engine_names=engines)
     view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
     return report_files(files.outputs, files.plan(verb), view)
 

@@ -52,7 +52,6 @@ _SIZES = (
         ),
         COLUMNS.option(
             "--max-bytes",
-            "num_bytes",
             "The largest size per row group, such as 64KiB.",
             type=SIZE,
         ),

@@ -28,7 +28,7 @@ _DIALECTS = (
 @click.command(cls=Command)
 @COLUMNS.option("--ndv", "Number of distinct values.", type=int, metavar="COUNT")
 @COLUMNS.option("--fpp", "Target false-positive rate.  [default: 0.01]", type=RATIO, metavar="RATE")
-@COLUMNS.option("--max-bytes", "num_bytes", "Size of the bitset, such as 64KiB.", type=SIZE)
+@COLUMNS.option("--max-bytes", "Size of the bitset, such as 64KiB.", type=SIZE)
 @VIEW.flag(
     "--dialect", "show_dialects", "Also print the drafts of the format, and the first formula."
 )
@@ -36,7 +36,7 @@ _DIALECTS = (
 def command(
     ndv: int | None,
     fpp: float | None,
-    num_bytes: int | None,
+    max_bytes: int | None,
     show_dialects: bool,
     outputs: Outputs,
 ) -> None:
@@ -54,7 +54,7 @@ def command(
     """
     from sbbf_tool.verbs.size import size_filter
 
-    report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
+    report = size_filter(ndv=ndv, fpp=fpp, max_bytes=max_bytes)
     outputs.print("size", report, partial(_show_size, show_dialects=show_dialects))
 
 

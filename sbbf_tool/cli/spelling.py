@@ -9,7 +9,7 @@ from sbbf_tool.display import quote_word
 from sbbf_tool.extension import named
 from sbbf_tool.hints import Fix, Parameter
 
-_OPTIONS = {"columns": "-c", "num_bytes": "--max-bytes"}
+_OPTIONS = {"columns": "-c"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
 _COMMANDS = {
     "add_filters": ("add-filter",),

@@ -196,6 +196,6 @@ def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
         "resize_filters",
         (column.changeable_name,),
         (column.name,),
-        num_bytes=num_bytes,
+        max_bytes=num_bytes,
         keys=column.keys_path,
     )

@@ -148,7 +148,7 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
     engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
     all_types: bool = False,
-    emit: str | None = None,
+    writer: str | None = None,
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     filesystem: FileSystemLike | None = None,
@@ -162,7 +162,7 @@ def advise(  # noqa: PLR0913  one keyword for each option of the command
     """
     from sbbf_tool.verbs.advise import Advise, advise_open
 
-    verb = Advise(queries, fpp, engines or engine_names, all_types, emit)
+    verb = Advise(queries, fpp, engines or engine_names, all_types, writer)
     inputs = list(as_iterable(names))
     key_set = Keys.of(keys)
     paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]

@@ -95,19 +95,19 @@ class Chunks(Frozen, RowView):
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
-    bitsets: bool = True
+    quick: bool = False
 
     def fields(self) -> list[pa.Field]:
         file, *facts = fields_of(InspectReport, but=("filters", "columns"))
         return [file, *fields_of(FilterReport), *facts]
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
-        bitsets = self.bitsets and not _OF_BITS.isdisjoint(columns)
+        quick = self.quick or _OF_BITS.isdisjoint(columns)
         report = inspect(
             path,
             self.columns,
             all_chunks=self.all_chunks,
-            bitsets=bitsets,
+            quick=quick,
             search="unreferenced" in columns,
         )
         file = values_of(report, columns) | {STATUS: OK}
@@ -194,7 +194,7 @@ def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
 
 Number = TypeVar("Number", int, float)
 
-_OF_CHUNKS = ("columns", "all", "bitsets")
+_OF_CHUNKS = ("columns", "all", "quick")
 OF_RULES = (
     "select",
     "ignore",
@@ -262,7 +262,7 @@ def _choose_view(options: Options) -> RowView:
     return Chunks(
         options.list("columns"),
         all_chunks=options.flag("all"),
-        bitsets=options.flag("bitsets", default=True),
+        quick=options.flag("quick"),
     )
 
 

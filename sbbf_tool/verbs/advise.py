@@ -122,7 +122,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     seldom queried by equality, such as floating-point measures: these are left out unless
     `all_types` is set. Without `fpp`, the target is 0.01, or the rate of the next smaller size if
     lookups then read fewer bytes. `engine_names` are the query engines that will read the files (if
-    empty, all known ones). `emit` names a writer, such as `spark`, whose settings the report then
+    empty, all known ones). `writer` names a writer, such as `spark`, whose settings the report then
     has. Files that cannot be read are listed in the report; if there is only one file,
     UnreadableError is raised instead. Raises UsageError (an invalid query, a column that no file
     has).
@@ -143,13 +143,13 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     all_types: bool = opt(
         "Also recommend columns whose type is seldom queried by equality", default=False
     )
-    emit: str | None = opt("The writer whose settings the report has", default=None)
+    writer: str | None = opt("The writer whose settings the report has", default=None)
 
     def ensure_valid(self) -> None:
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
-        if self.emit is not None:
-            ensure_writer(self.emit)
+        if self.writer is not None:
+            ensure_writer(self.writer)
 
     def on(self, file: ParquetFile) -> PickledSurvey:
         return PickledSurvey(pickle.dumps(survey(file, _as_queries(self.queries))))
@@ -176,9 +176,9 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         for query, counts in zip(queries, summary.counts, strict=True):
             query_advice.append(build_query_advice(query, counts, fix, fpp))
         settings = None
-        if self.emit is not None:
+        if self.writer is not None:
             patterns = paths if files.table is not None else tuple(map(pattern_of, paths))
-            settings = build_settings(self.emit, build_request(patterns, columns, summary, fpp))
+            settings = build_settings(self.writer, build_request(patterns, columns, summary, fpp))
         return AdviceReport(
             paths=paths,
             files=summary.files,

@@ -150,12 +150,17 @@ class Check(ReadingVerb[CheckReport]):
 
 
 def check(
-    path: Readable, policy: Policy | None = None, **options: Unpack[CheckOptions]
+    path: Readable,
+    policy: Policy | None = None,
+    *,
+    baseline: str | os.PathLike[str] | None = None,
+    **options: Unpack[CheckOptions],
 ) -> CheckReport:
     """Run the rules on one file; see `Check`, and `ReadingVerb` for the options.
 
     The policy is one object, or its fields and limits are given by the names that the command has
     for them; see `Policy` and `Limits`. Columns to `require` must have filters.
+    Findings of `baseline`, the report of an earlier check, are left out.
     """
     settings = {name: value for name, value in options.items() if name in POLICY_NAMES}
     reading: Any = {name: value for name, value in options.items() if name not in settings}
@@ -164,7 +169,12 @@ def check(
     elif settings:
         names = ", ".join(settings)
         raise UsageError(f"give the policy as one object or by its names, not both: {names}")
-    return Check(policy)(path, **reading)
+    report = Check(policy)(path, **reading)
+    if baseline is None:
+        return report
+    from sbbf_tool.verbs.baseline import read_baseline  # which is built on this module
+
+    return read_baseline(os.fsdecode(baseline)).subtract(report)
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def engines(
-    type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()
+    type: str | None = None, engine: str | None = None, *, mine: str | Iterable[str] = ()
 ) -> EnginesReport:
-    """Return the table of query engines, or only the families of columns of `type_name` and the
-    engine `engine_name`.
+    """Return the table of query engines, or only the families of columns of a `type` and
+    one `engine`.
 
     A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`,
     `timestamp`, `float16`. `mine` are releases of engines (`duckdb-1.4`, `spark-4.0`); the verdicts
@@ -33,21 +33,21 @@ def engines(
     names, for an unknown name.
     """
     report = load_table()
-    families = tuple(_find_families(type_name))
+    families = tuple(_find_families(type))
     indexes = list(map(report.families.index, families))
     releases = as_names(mine, "release")
-    if releases and engine_name is not None:
+    if releases and engine is not None:
         raise UsageError("give either the name of an engine or releases")
     if releases:
         reports = tuple(map(find_release, releases))
-    elif engine_name is not None:
-        reports = (find_engine(engine_name),)
+    elif engine is not None:
+        reports = (find_engine(engine),)
     else:
         reports = report.engines
     chosen = []
-    for engine in reports:
-        verdicts = tuple(map(engine.verdicts.__getitem__, indexes))
-        chosen.append(replace(engine, verdicts=verdicts))
+    for report_of_engine in reports:
+        verdicts = tuple(map(report_of_engine.verdicts.__getitem__, indexes))
+        chosen.append(replace(report_of_engine, verdicts=verdicts))
     return replace(report, families=families, engines=tuple(chosen))
 
 

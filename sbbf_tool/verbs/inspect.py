@@ -132,9 +132,9 @@ class Inspect(ReadingVerb[InspectReport]):
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one
     per chunk without a filter.
 
-    `columns` names the columns to inspect (if empty, all columns). With `bitsets=False` only
-    headers are read: figures that need the bitset are None, and unreferenced bytes are not
-    searched, as with `search=False`. A filter whose bytes contradict the format is reported as
+    `columns` names the columns to inspect (if empty, all columns). With `quick` only headers
+    are read: figures that need the bitset are None, and unreferenced bytes are not searched, as
+    with `search=False`. A filter whose bytes contradict the format is reported as
     `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such column),
     RefusedError (encrypted footer without a key).
     """
@@ -143,7 +143,7 @@ class Inspect(ReadingVerb[InspectReport]):
     report = InspectReport
     columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
     all_chunks: bool = opt("Also column chunks without a filter", default=False)
-    bitsets: bool = opt("Read the bits of filters, not only their headers", default=True)
+    quick: bool = opt("Read only footers and headers", default=False)
     search: bool = opt("Search for unreferenced bytes", default=True)
     engine_names: Iterable[str] = opt(
         "The query engines that warnings are about", default=(), convert=as_engines
@@ -155,18 +155,18 @@ class Inspect(ReadingVerb[InspectReport]):
     def on(self, file: ParquetFile) -> InspectReport:
         names = tuple(self.columns)
         chosen = file.find_columns(names)
-        file.expect_filters(chosen, whole=self.bitsets, headers_only=not self.bitsets)
+        file.expect_filters(chosen, whole=not self.quick, headers_only=self.quick)
         rows: list[FilterReport] = []
         filters: list[StoredFilter] = []
         for row_group, column in self._chunks(file, chosen):
-            row, stored = _chunk_report(file, row_group, column, self.bitsets)
+            row, stored = _chunk_report(file, row_group, column, not self.quick)
             rows.append(row)
             if stored is not None:
                 filters.append(stored)
         has_all_columns = len(chosen) == len(file.footer.columns)
         is_readable = not any(row.unreadable for row in rows)
         unreferenced = []
-        if self.search and self.bitsets and has_all_columns and is_readable:
+        if self.search and not self.quick and has_all_columns and is_readable:
             for unit in unreferenced_ranges(file, filters):
                 gap = UnreferencedRange(unit.start, unit.length, unit.kind)
                 unreferenced.append(gap)
@@ -213,7 +213,7 @@ def inspect(
     columns: Iterable[str] = (),
     *,
     all_chunks: bool = False,
-    bitsets: bool = True,
+    quick: bool = False,
     search: bool = True,
     engines: Iterable[str] = (),
     engine_names: Iterable[str] = (),
@@ -221,7 +221,7 @@ def inspect(
 ) -> InspectReport:
     """Inspect the filters of one file; see `Inspect`, in which `engines` are `engine_names`, and
     `ReadingVerb` for the options."""
-    return Inspect(columns, all_chunks, bitsets, search, engines or engine_names)(path, **options)
+    return Inspect(columns, all_chunks, quick, search, engines or engine_names)(path, **options)
 
 
 def _chunk_report(

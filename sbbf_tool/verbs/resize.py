@@ -95,7 +95,7 @@ class _Plan:
 
 class Resize(ChangingVerb[ResizeReport]):
     """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or
-    to at most `num_bytes` per row group.
+    to at most `max_bytes` per row group.
 
     A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could
     be changed. If all filters already have the size, the file is left unchanged, or is copied to
@@ -107,14 +107,14 @@ class Resize(ChangingVerb[ResizeReport]):
     report = ResizeReport
     columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
     fpp: float | None = opt("The smallest size with at most this false-positive rate", default=None)
-    num_bytes: int | None = opt("The largest size per row group, in bytes", default=None)
+    max_bytes: int | None = opt("The largest size per row group, in bytes", default=None)
 
     def ensure_valid(self) -> None:
-        if (self.fpp is None) == (self.num_bytes is None):
+        if (self.fpp is None) == (self.max_bytes is None):
             raise UsageError("give either a false-positive rate or a size")
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
-        size = self.num_bytes
+        size = self.max_bytes
         if size is None:
             return
         if size.bit_count() != 1 or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES:
@@ -162,7 +162,7 @@ class Resize(ChangingVerb[ResizeReport]):
         """Add folded filters to the edit; for other filters, record why folding does not reach the
         target."""
         plan = _Plan()
-        size_to_build = Sizing(num_bytes=self.num_bytes)
+        size_to_build = Sizing(num_bytes=self.max_bytes)
         if self.fpp is not None:
             size_to_build = Sizing(self.fpp)
         for stored in filters:
@@ -191,7 +191,7 @@ class Resize(ChangingVerb[ResizeReport]):
             if folded_filter.fpp <= self.fpp:
                 return folded_filter, None
             return folded_filter, f"its false-positive rate would be {folded_filter.fpp:.3%}"
-        num_bytes = self.num_bytes or 0
+        num_bytes = self.max_bytes or 0
         if bloom.num_bytes <= num_bytes:
             return bloom, None
         try:
@@ -206,13 +206,13 @@ def resize_filters(
     columns: Iterable[str] = (),
     *,
     fpp: float | None = None,
-    num_bytes: int | None = None,
+    max_bytes: int | None = None,
     strict: bool = True,
     **options: Unpack[EditOptions],
 ) -> ResizeReport:
     """Resize filters of one file, writing to `output` or `in_place`; see `Resize`, and `Edit` for
     the options."""
-    return Resize(columns, fpp, num_bytes)(path, Edit(**options), strict=strict)
+    return Resize(columns, fpp, max_bytes)(path, Edit(**options), strict=strict)
 
 
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:

@@ -79,24 +79,25 @@ LARGER = "next larger"
 
 
 def size_filter(
-    *, ndv: int | None = None, fpp: float | None = None, num_bytes: int | None = None
+    *, ndv: int | None = None, fpp: float | None = None, max_bytes: int | None = None
 ) -> SizeReport:
     """Compute the size of a filter for `ndv` distinct values at the false-positive rate `fpp`, or
-    what a size of `num_bytes` gives.
+    what a size of `max_bytes` gives.
 
     ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`,
                      0.01 if None
-    num_bytes        the number of distinct values that a bitset of this size holds at `fpp`
-    ndv, num_bytes   the rate of a bitset of this size with `ndv` values
+    max_bytes        the number of distinct values that a bitset of this size holds at `fpp`
+    ndv, max_bytes   the rate of a bitset of this size with `ndv` values
 
     The report also has the next smaller and the next larger size, the bytes in each draft of the
     format, and the size by the closed formula of the first draft. Raises UsageError for other
     combinations, and for numbers that no filter has.
     """
-    _ensure_two_given(ndv, fpp, num_bytes)
+    _ensure_two_given(ndv, fpp, max_bytes)
     target = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_fpp(target)
     target = min(target, _MOST_FPP)
+    num_bytes = max_bytes
     if num_bytes is None:
         assert ndv is not None
         num_bytes = sizing.bytes_for(ndv, target)

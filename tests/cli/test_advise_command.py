@@ -58,7 +58,7 @@ def test_unknown_writers_are_refused(events):
     with pytest.raises(
         UsageError, match="the settings of 'hive' are not known; the writers are spark, "
     ):
-        advise(events, emit="hive")
+        advise(events, writer="hive")
 
 
 def test_queries_are_read_from_a_file(events, tmp_path, capfd):

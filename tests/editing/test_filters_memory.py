@@ -98,7 +98,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "add elsewhere": (None, lambda path: add(path, output=path.with_suffix(".out"))),
     "append": (None, lambda path: add(path, append=True)),
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
-    "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True)),
+    "fold": (add, lambda path: resize_filters(path, max_bytes=NUM_BYTES // 2, in_place=True)),
     "rebuild": (
         lambda path: (add(path), damage(path)),
         lambda path: repair(path, in_place=True, jobs=JOBS),

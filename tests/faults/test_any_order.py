@@ -80,7 +80,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(size=st.sampled_from([64, 128, 1024]))
     def resize(self, size: int) -> None:
         before = [row.bitset_bytes for row in inspect(self.path).filters]
-        resize_filters(self.path, num_bytes=size, in_place=True)
+        resize_filters(self.path, max_bytes=size, in_place=True)
         assert [row.bitset_bytes for row in inspect(self.path).filters] == [
             min(each, size) for each in before
         ]

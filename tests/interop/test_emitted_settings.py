@@ -49,7 +49,7 @@ def path(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def emit(path: Path) -> Any:
     def emit_for(writer: str) -> WriterSettings:
-        settings = advise(path, emit=writer, engine_names=["clickhouse"]).emit
+        settings = advise(path, writer=writer, engine_names=["clickhouse"]).emit
         assert settings is not None
         return settings
 

@@ -28,7 +28,7 @@ def test_a_blob_without_blocks_is_uploaded_as_blocks_once(container):
     assert container.get("large.parquet")[: len(large())] == large()
     assert report.new_bytes < container.proxy.uploaded < report.new_bytes + 2000
     container.proxy.forget()
-    report = sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
+    report = sbbf_tool.resize_filters(url, max_bytes=16384, in_place=True, force=True)
     assert container.proxy.uploaded < MIB
     assert sbbf_tool.verify(url).is_sound
 

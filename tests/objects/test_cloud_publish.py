@@ -185,7 +185,7 @@ def test_requests_per_object(cloud):
 def test_every_change_in_place(cloud):
     url = cloud.put("large.parquet", large())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
+    sbbf_tool.resize_filters(url, max_bytes=16384, in_place=True, force=True)
     assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
     assert sbbf_tool.repair(url, drop=True, in_place=True).steps == ()
     cloud.proxy.forget()

@@ -119,7 +119,7 @@ def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
     (rest,) = (name for name in google_bucket.names() if name != "x.parquet")
     assert rest.startswith(".sbbf-")  # hidden from readers of a lake
     google_bucket.proxy.forget()
-    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True, force=True)
+    sbbf_tool.resize_filters(url, max_bytes=16384, in_place=True, force=True)
     assert google_bucket.names() == ["x.parquet"]
 
 

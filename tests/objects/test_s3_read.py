@@ -61,7 +61,7 @@ def test_headers_alone_take_few_bytes(bucket):
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     whole = sbbf_tool.inspect(url)
     bucket.proxy.forget()
-    report = sbbf_tool.inspect(url, bitsets=False)
+    report = sbbf_tool.inspect(url, quick=True)
     sizes, expected_sizes = (
         [(row.header_bytes, row.bitset_bytes) for row in each.filters] for each in (report, whole)
     )

@@ -53,9 +53,9 @@ VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
         partial(sbbf_tool.add_filters, columns=["id", "name"], in_place=True),
     ),
     (
-        Resize(num_bytes=64),
+        Resize(max_bytes=64),
         replace(IN_PLACE, force=True),
-        partial(sbbf_tool.resize_filters, num_bytes=64, in_place=True, force=True),
+        partial(sbbf_tool.resize_filters, max_bytes=64, in_place=True, force=True),
     ),
     (Repair(), IN_PLACE, partial(sbbf_tool.repair, in_place=True)),
     (RemoveFilter(), IN_PLACE, partial(sbbf_tool.remove_filters, in_place=True)),

@@ -98,7 +98,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         *(Work(verb, Context(), EDIT) for verb in (AddFilter(name), Apply([FilterSpec("x")]))),
         *(
             Work(verb, Context(), in_place)
-            for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())
+            for verb in (Repair(), Resize(max_bytes=64), RemoveFilter())
         ),
     ]
     for work in works:

@@ -102,7 +102,7 @@ def test_only_the_requested_columns(read, fixtures):
     expected = [(row.bitset_bytes, row.column) for row in inspect(file, ["id", "k"]).filters]
     assert [(row["bitset_bytes"], row["column"]) for row in rows] == expected
     assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
-    rows = rows_of(read(file, columns="id", bitsets="false"))
+    rows = rows_of(read(file, columns="id", quick="true"))
     assert {(row["bitset_bytes"], row["estimated_fpp"], row["fill_ratio"]) for row in rows} == {
         (128, None, None)
     }

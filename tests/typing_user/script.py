@@ -71,7 +71,7 @@ def change(path: Path) -> None:
     assert_type(report, AddReport)
     assert_type(report.filters, tuple[BuiltFilter, ...])
     assert_type(report.bytes_added, int)
-    assert_type(sbbf_tool.resize_filters(path, num_bytes=64, output="new.parquet"), ResizeReport)
+    assert_type(sbbf_tool.resize_filters(path, max_bytes=64, output="new.parquet"), ResizeReport)
     assert_type(sbbf_tool.remove_filters(path, in_place=True), RemoveReport)
     assert_type(sbbf_tool.repair(path, in_place=True, dry_run=True), RepairReport)
 

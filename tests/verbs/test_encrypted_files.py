@@ -161,7 +161,7 @@ def test_no_nonce_is_used_twice(file):
 def test_resized_repaired_advised_explained_checked(file, name):
     path, keys = file(name), keys_of(name)
     add_filters(path, COLUMNS, in_place=True, rebuild="all", keys=keys)
-    resized = resize_filters(path, num_bytes=64, in_place=True, keys=keys, force=True)
+    resized = resize_filters(path, max_bytes=64, in_place=True, keys=keys, force=True)
     assert resized.filters
     assert verify(path, keys=keys).is_sound
     assert {finding.rule for finding in check(path, keys=keys).findings} >= {"saturated"}

@@ -45,7 +45,7 @@ READ: dict[str, Callable[..., Any]] = {
 CHANGE: dict[str, Callable[..., Any]] = {
     "add": lambda path, **options: sbbf_tool.add_filters(path, ["id"], rebuild="all", **options),
     "remove": sbbf_tool.remove_filters,
-    "resize": lambda path, **options: sbbf_tool.resize_filters(path, num_bytes=64, **options),
+    "resize": lambda path, **options: sbbf_tool.resize_filters(path, max_bytes=64, **options),
     "repair": sbbf_tool.repair,
 }
 every_reader = each("read", READ)

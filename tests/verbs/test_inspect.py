@@ -64,7 +64,7 @@ def test_no_byte_of_a_bitset_is_read(filtered, monkeypatch, stated_length):
         "read",
         lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1],
     )
-    report = inspect(filtered, bitsets=False)
+    report = inspect(filtered, quick=True)
     bitsets = [
         (row.offset + row.header_bytes, row.offset + row.header_bytes + row.bitset_bytes)
         for row in whole.filters

@@ -39,7 +39,7 @@ def imported(tmp_path_factory):
     first, second = folder / "a.parquet", folder / "b.parquet"
     shutil.copy(FIXTURES / "events.parquet", first)
     assert add_filters(first, ["user_id"], in_place=True).filters
-    resize_filters(first, ["user_id"], num_bytes=64, output=second, force=True)
+    resize_filters(first, ["user_id"], max_bytes=64, output=second, force=True)
     assert repair(second, in_place=True).is_sound
     remove_filters(second, in_place=True)
     add_filters(second, ["user_id"], in_place=True, append=True)
@@ -72,7 +72,7 @@ CHANGES = {
     "add, dry run": lambda path: add_filters(path, ["amount"], in_place=True, dry_run=True),
     "remove": lambda path: remove_filters(path, ["user_id"], in_place=True),
     "resize": lambda path: resize_filters(
-        path, ["user_id"], num_bytes=64, in_place=True, force=True
+        path, ["user_id"], max_bytes=64, in_place=True, force=True
     ),
 }
 

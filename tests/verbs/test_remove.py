@@ -197,7 +197,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
         path, "id", in_place=True, rebuild="all", append=True
     ),
     "remove": lambda path: remove_filters(path, "id", in_place=True),
-    "resize": lambda path: resize_filters(path, "id", num_bytes=64, force=True, in_place=True),
+    "resize": lambda path: resize_filters(path, "id", max_bytes=64, force=True, in_place=True),
 }
 
 
@@ -290,7 +290,7 @@ def test_a_column_without_a_filter_does_not_keep_others_from_their_change(plain)
     assert {
         row.column
         for row in resize_filters(
-            plain, ["id", "name"], num_bytes=64, force=True, in_place=True
+            plain, ["id", "name"], max_bytes=64, force=True, in_place=True
         ).filters
     } == {"id"}
     remove_filters(plain, ["id", "name"], in_place=True)
@@ -316,7 +316,7 @@ def change_ten_times(path: Path, **options: bool) -> None:
     resize_filters(path, ["id"], fpp=0.1, in_place=True)
     remove_filters(path, ["name"], in_place=True)
     add_filters(path, ["tags"], in_place=True, **options)
-    resize_filters(path, ["id", "score"], num_bytes=64, in_place=True)
+    resize_filters(path, ["id", "score"], max_bytes=64, in_place=True)
     add_filters(path, ["score", "tags"], in_place=True, rebuild="all", fpp=0.3, **options)
     remove_filters(path, ["score"], in_place=True)
     add_filters(path, ["id", "name", "score", "tags"], in_place=True, rebuild="all", **options)
@@ -366,7 +366,7 @@ def test_a_footer_with_other_metadata_ends_the_tail(plain):
     {
         "add": lambda path: add_filters(path, ["score"], in_place=True),
         "replace": lambda path: add_filters(path, ["name"], in_place=True, rebuild="all"),
-        "resize": lambda path: resize_filters(path, ["name"], num_bytes=64, in_place=True),
+        "resize": lambda path: resize_filters(path, ["name"], max_bytes=64, in_place=True),
         "remove": lambda path: remove_filters(path, ["name"], in_place=True),
         "repair": lambda path: repair(path, in_place=True),
     },

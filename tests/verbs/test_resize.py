@@ -31,7 +31,7 @@ def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tm
     remove_filters(large, output=direct)
     add_filters(direct, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size, force=True)
     old = large.read_bytes()
-    report = resize_filters(large, num_bytes=size, in_place=True, force=True)
+    report = resize_filters(large, max_bytes=size, in_place=True, force=True)
     assert bits(large) == bits(direct)
     assert {row.new_bytes for row in report.filters} == {size}
     assert large.stat().st_size < len(old)
@@ -45,7 +45,7 @@ def test_larger_filters_take_the_data(plain, tmp_path):
     with pytest.raises(RefusedError) as caught:
         resize_filters(plain, fpp=1e-9, in_place=True)
     assert caught.value.hint == "add a filter of that size in place of the old one"
-    assert not resize_filters(plain, num_bytes=1 << 20, in_place=True).filters
+    assert not resize_filters(plain, max_bytes=1 << 20, in_place=True).filters
     assert listing(tmp_path) == before
 
 
@@ -53,7 +53,7 @@ def test_larger_filters_take_the_data(plain, tmp_path):
 def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
     with pytest.raises(RefusedError, match="cannot be folded"):
-        resize_filters(source, num_bytes=64, output=out)
+        resize_filters(source, max_bytes=64, output=out)
     repair(source, output=out)
     assert {len(bitset) & (len(bitset) - 1) for bitset in bits(out).values()} == {0}
     assert repair(out, dry_run=True).is_clean
@@ -61,10 +61,10 @@ def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
 
 def test_what_has_no_filter_is_refused(plain, large):
     with pytest.raises(RefusedError, match="the column has no filter to resize"):
-        resize_filters(large, ["score"], num_bytes=64, in_place=True)
+        resize_filters(large, ["score"], max_bytes=64, in_place=True)
     remove_filters(large, in_place=True)
     with pytest.raises(RefusedError, match="no column has a filter"):
-        resize_filters(large, num_bytes=64, in_place=True)
+        resize_filters(large, max_bytes=64, in_place=True)
 
 
 def test_the_command_says_that_there_is_no_filter(plain, capsys):

@@ -50,15 +50,15 @@ class TestOtherVerbs:
     def test_resize(self, path: Path):
         add_filters(path, ["id", "kind"], in_place=True, fpp=0.0001)
         sizes = {column: place.length for (_, column), place in places(path).items()}
-        report = resize_filters(path, num_bytes=64, in_place=True)
+        report = resize_filters(path, max_bytes=64, in_place=True)
         assert {row.column for row in report.filters} == {"kind"}
         assert {row.column for row in report.saturated_filters} == {"id"}
         assert {place.length for (_, column), place in places(path).items() if column == "id"} == {
             sizes["id"]
         }
         with pytest.raises(RefusedError, match="left out"):
-            resize_filters(path, "id", num_bytes=64, in_place=True)
-        assert resize_filters(path, num_bytes=64, in_place=True, force=True).saturated_filters == ()
+            resize_filters(path, "id", max_bytes=64, in_place=True)
+        assert resize_filters(path, max_bytes=64, in_place=True, force=True).saturated_filters == ()
 
     def test_a_repair_drops_a_harmful_filter_that_it_cannot_replace(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView
 
 def make_view(options: Options) -> IndexedFiles:
     """Make the view of these options. Raises UsageError for options of other views."""
-    options.refuse(("columns", "all", "bitsets", "rules", *OF_RULES), "an index")
+    options.refuse(("columns", "all", "quick", "rules", *OF_RULES), "an index")
     return IndexedFiles()
 
 

@@ -23,7 +23,7 @@ from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView, field
 
 def make_view(options: Options) -> PaimonIndexes:
     """Make the view of these options. Raises UsageError for options of other views."""
-    options.refuse(("columns", "bitsets", "rules", *OF_RULES, "where"), "Paimon indexes")
+    options.refuse(("columns", "quick", "rules", *OF_RULES, "where"), "Paimon indexes")
     return PaimonIndexes(options.flag("all"))
 
 

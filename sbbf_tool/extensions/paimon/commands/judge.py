@@ -15,12 +15,13 @@ from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.options import with_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import RULE_OPTIONS, Baseline, read_baseline
+from sbbf_tool.cli.policy import RULE_OPTIONS
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
+from sbbf_tool.verbs.baseline import Baseline, read_baseline
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn

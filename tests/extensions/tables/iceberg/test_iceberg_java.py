@@ -355,7 +355,7 @@ def test_emitted_properties_lead_to_filters(java, tmp_path):
         path,
         row_group_size=2000,
     )
-    settings = advise(path, emit="iceberg", engine_names=["clickhouse"]).emit
+    settings = advise(path, writer="iceberg", engine_names=["clickhouse"]).emit
     properties = dict(re.findall(r"'(\S+)' = '(\S+)'", settings.text))
     java.write_rows(tmp_path / "new.parquet", properties, ids[:2000])
     filters = {row.column: row for row in inspect(tmp_path / "new.parquet").filters}
