@@ -167,7 +167,6 @@ _KINDS = ("weaker", "too_large", "broken")
 
 
 class _AddView(View["AddReport"]):
-    schema = "add-filter"
     skipped = "had every filter"
     sums = ("filters", "bytes_added", *_SUMS)
     not_undone = "no command restores the filters and footers that the change replaced"

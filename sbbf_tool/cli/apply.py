@@ -83,7 +83,6 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
 
 
 class _ApplyView(View["ApplyReport"]):
-    schema = "apply"
     skipped = "as declared"
     not_undone = (
         "no command restores what sbbf had added before; sbbf remove-filter --ours "

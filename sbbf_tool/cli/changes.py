@@ -123,7 +123,7 @@ class ChangedFiles(Files):
         from sbbf_tool.cli.commits import Commits, show_cost
 
         if not plan.is_dry_run:
-            view.commits = Commits(plan.changes, has_undo=view.schema == "add-filter")
+            view.commits = Commits(plan.changes, has_undo=verb.name == "add-filter")
         if not (plan.is_dry_run and plan.is_declared):
             for part in tables:
                 show_cost(part)

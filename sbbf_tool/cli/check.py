@@ -171,7 +171,6 @@ class _FixCommand(NamedTuple):
 
 
 class _CheckView(View["CheckReport"]):
-    schema = "check"
     sums = SEVERITIES
 
     def __init__(self, baseline: Baseline) -> None:

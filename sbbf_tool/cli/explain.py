@@ -165,8 +165,6 @@ def _fold_names(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ..
 
 
 class _ExplainView(AnswerView["ExplainReport"]):
-    schema = "explain"
-
     def __init__(self) -> None:
         super().__init__()
         self._sums: dict[str, Counter[str]] = {}

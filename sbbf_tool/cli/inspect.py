@@ -121,7 +121,6 @@ def command(
 
 
 class _InspectView(View["InspectReport"]):
-    schema = "inspect"
     sums = ("rows", "row_groups", "bytes")
 
     def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool) -> None:

@@ -62,6 +62,17 @@ class KeyFile(NamedTuple):
         """Whether the keys are text, as bytes, in the notation of the queried column."""
         return self.kind == _CSV
 
+    @property
+    def source(self) -> str:
+        """The file as messages name it."""
+        return f"values file {self.path}"
+
+    def error(self, reason: str | Exception) -> click.UsageError:
+        """Return the error for keys that cannot be read."""
+        if isinstance(reason, Exception):
+            reason = " ".join(str(reason).split())[:200]
+        return click.UsageError(f"{self.source}: {reason}")
+
 
 class KeyColumn(NamedTuple):
     """The chosen column of a file of keys."""
@@ -81,25 +92,25 @@ def find_key_file(name: str) -> KeyFile | None:
     path, column = _split_name(name)
     if not os.path.isfile(path):
         return None
-    kind = _kind_of(path)
+    suffix = os.path.splitext(path)[1].lower()
+    file = KeyFile(path, _KINDS.get(suffix, ""), column)
+    kind = _kind_of(file)
     if kind == _CSV and column is None and not _has_several_fields(path):
         return None
     if kind is not None:
-        return KeyFile(path, kind, column)
+        return file._replace(kind=kind)
     if column is None:
         return None
-    suffix = os.path.splitext(path)[1].lower()
     reason = f"a file with columns ends with {', '.join(_KINDS)}"
-    if suffix in _KINDS:
-        reason = f"the file is not {_KINDS[suffix]}"
-    raise click.UsageError(f"values file {path}: cannot choose the column {column}: {reason}")
+    if file.kind:
+        reason = f"the file is not {file.kind}"
+    raise file.error(f"cannot choose the column {column}: {reason}")
 
 
-def read_column(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
+def read_column(file: KeyFile, queried: str | None) -> KeyColumn:
     """Return the column of keys: the one that is named, the only one, or the one with the name of
     the queried column. Raises click.UsageError, also while the keys are read."""
-    read = _READERS[file.kind]
-    return read(file, source, queried)
+    return _READERS[file.kind](file, queried)
 
 
 def _split_name(name: str) -> tuple[str, str | None]:
@@ -112,22 +123,19 @@ def _split_name(name: str) -> tuple[str, str | None]:
     return path, name[len(path) + 1 :]
 
 
-def _kind_of(path: str) -> str | None:
+def _kind_of(file: KeyFile) -> str | None:
     """Return the format of a file with columns; None if it is one of lines. Raises click.UsageError
     if it cannot be read, or if its bytes are those of neither."""
-    source = f"values file {path}"
     try:
-        with open(path, "rb") as stream:
+        with open(file.path, "rb") as stream:
             start = stream.read(_START_BYTES)
     except OSError as error:
-        reason = (error.strerror or "unreadable").lower()
-        raise click.UsageError(f"{source}: {reason}") from None
+        raise file.error((error.strerror or "unreadable").lower()) from None
     if start[:4] in _MAGIC:
         return _MAGIC[start[:4]]
-    kind = _KINDS.get(os.path.splitext(path)[1].lower())
-    if kind in (_CSV, _JSON):
-        ensure_text(source, start.split(b"\n"))
-        return kind
+    if file.kind in (_CSV, _JSON):
+        ensure_text(file.source, start.split(b"\n"))
+        return file.kind
     # The checks of a file of lines say what other bytes are.
     return None
 
@@ -172,7 +180,7 @@ def _parse_csv(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         csv.field_size_limit(limit)
 
 
-def _choose(names: Sequence[str], file: KeyFile, source: str, queried: str | None) -> int:
+def _choose(names: Sequence[str], file: KeyFile, queried: str | None) -> int:
     """Return the position of the column of keys among those of a file."""
     wanted = file.column
     if wanted is None and len(names) == 1:
@@ -180,22 +188,22 @@ def _choose(names: Sequence[str], file: KeyFile, source: str, queried: str | Non
     if wanted is None and queried in names:
         wanted = queried
     if wanted is None:
-        raise click.UsageError(
-            f"{source}: the file has {len(names)} columns, {some_of(names)}: name one, as "
+        raise file.error(
+            f"the file has {len(names)} columns, {some_of(names)}: name one, as "
             f"{file.path}:{names[0]}"
         )
     count = names.count(wanted)
     if count == 1:
         return names.index(wanted)
     if count > 1:
-        raise click.UsageError(f"{source}: {count} columns of the file have the name {wanted!r}")
+        raise file.error(f"{count} columns of the file have the name {wanted!r}")
     hint = suggest_other_form(wanted, names)
     if hint is None:
         hint = suggest(wanted, names, f"its columns are {some_of(names)}")
-    raise click.UsageError(f"{source}: the file has no column {wanted!r}; {hint}")
+    raise file.error(f"the file has no column {wanted!r}; {hint}")
 
 
-def _read_csv(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
+def _read_csv(file: KeyFile, queried: str | None) -> KeyColumn:
     with _open_text(file.path) as stream:
         delimiter = _delimiter_of(file.path, stream)
         stream.seek(0)
@@ -209,18 +217,16 @@ def _read_csv(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
                     break
                 rows_before += 1
         except csv.Error as error:
-            raise click.UsageError(f"{source}: {error}") from None
+            raise file.error(error) from None
     if not names:
         return KeyColumn(file.column or "", iter(()))
-    position = _choose(names, file, source, queried)
-    return KeyColumn(
-        names[position],
-        _rows_of_csv(file.path, source, delimiter, len(names), position, rows_before + 1),
-    )
+    position = _choose(names, file, queried)
+    blocks = _rows_of_csv(file, delimiter, len(names), position, rows_before + 1)
+    return KeyColumn(names[position], blocks)
 
 
 def _rows_of_csv(
-    path: str, source: str, delimiter: str, num_columns: int, position: int, skipped: int
+    file: KeyFile, delimiter: str, num_columns: int, position: int, skipped: int
 ) -> Blocks:
     """Yield the bytes of a column; None for a field that is empty and not in quotes."""
     import pyarrow as pa
@@ -231,7 +237,7 @@ def _rows_of_csv(
     chosen = names[position]
     try:
         with arrow_csv.open_csv(
-            path,
+            file.path,
             arrow_csv.ReadOptions(column_names=names, skip_rows_after_names=skipped),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
@@ -245,52 +251,41 @@ def _rows_of_csv(
             for batch in reader:
                 yield batch.column(0).to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise click.UsageError(f"{source}: {_shorten(error)}") from None
+        raise file.error(error) from None
 
 
-def _shorten(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def _read_json(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
+def _read_json(file: KeyFile, queried: str | None) -> KeyColumn:
     # Not by pyarrow, which takes text that looks like a time for one.
     names: dict[str, None] = {}
-    for row in islice(_rows_of_json(file.path, source), _MOST_HEADER_LINES):
+    for row in islice(_rows_of_json(file), _MOST_HEADER_LINES):
         names.update(dict.fromkeys(row))
     if not names:
         return KeyColumn(file.column or "", iter(()))
     columns = [*names]
     if file.column is not None and file.column not in names:
         # An object may lack it.
-        for row in _rows_of_json(file.path, source):
+        for row in _rows_of_json(file):
             if file.column in row:
                 columns.append(file.column)
                 break
-    name = columns[_choose(columns, file, source, queried)]
-    return KeyColumn(name, _keys_of_json(file.path, source, name))
+    name = columns[_choose(columns, file, queried)]
+    return KeyColumn(name, _keys_of_json(file, name))
 
 
-def _keys_of_json(path: str, source: str, name: str) -> Blocks:
-    for row in _rows_of_json(path, source):
+def _keys_of_json(file: KeyFile, name: str) -> Blocks:
+    for row in _rows_of_json(file):
         key = row.get(name)
         if isinstance(key, dict | list):
-            raise click.UsageError(
-                f"{source}: column {name} has an array or object, which is no key"
-            )
-        if isinstance(key, str):
-            _ensure_characters(key, source)
+            raise file.error(f"column {name} has an array or object, which is no key")
+        try:
+            str(key).encode()
+        except UnicodeEncodeError:
+            raise file.error(f"{key!r} has half of a character") from None
         yield [key]
 
 
-def _ensure_characters(key: str, source: str) -> None:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise click.UsageError(f"{source}: {key!r} has half of a character") from None
-
-
-def _rows_of_json(path: str, source: str) -> Iterator[dict[str, Any]]:
-    with open(path, encoding="utf-8-sig") as stream:
+def _rows_of_json(file: KeyFile) -> Iterator[dict[str, Any]]:
+    with open(file.path, encoding="utf-8-sig") as stream:
         number = 0
         try:
             for line in stream:
@@ -305,72 +300,61 @@ def _rows_of_json(path: str, source: str) -> Iterator[dict[str, Any]]:
             place = f"line {number:,}"
             if isinstance(error, UnicodeDecodeError):
                 place = f"after line {number:,}"
-            raise click.UsageError(f"{source}: {place}: {_shorten(error)}") from None
+            text = " ".join(str(error).split())
+            raise file.error(f"{place}: {text[:200]}") from None
 
 
-def _read_parquet(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
+def _read_arrow(file: KeyFile, queried: str | None) -> KeyColumn:
+    import pyarrow as pa
     from pyarrow import parquet
 
     from sbbf_tool.file.row_file import PYARROW_ERRORS
 
+    reader: Any
     try:
-        reader = parquet.ParquetFile(file.path)
-        fields = reader.schema_arrow
+        if file.kind == _PARQUET:
+            reader = parquet.ParquetFile(file.path)
+            fields = reader.schema_arrow
+        else:
+            reader = pa.ipc.open_file(pa.OSFile(file.path))
+            fields = reader.schema
     except PYARROW_ERRORS as error:
-        raise click.UsageError(f"{source}: {_shorten(error)}") from None
-    name = _choose_field(fields, file, source, queried)
+        raise file.error(error) from None
+    name = _choose_field(fields, file, queried)
 
-    def arrays() -> Iterator[pa.Array]:
-        for batch in reader.iter_batches(columns=[name]):
-            yield batch.column(batch.schema.names.index(name))
+    def blocks() -> Blocks:
+        try:
+            for batch in _batches_of(reader, name):
+                yield as_values(batch.column(batch.schema.names.index(name)))
+        except PYARROW_ERRORS as error:
+            raise file.error(error) from None
 
-    return KeyColumn(name, _blocks_of_arrow(arrays(), source))
-
-
-def _read_arrow(file: KeyFile, source: str, queried: str | None) -> KeyColumn:
-    import pyarrow as pa
-
-    from sbbf_tool.file.row_file import PYARROW_ERRORS
-
-    try:
-        reader = pa.ipc.open_file(pa.OSFile(file.path))
-        fields = reader.schema
-    except PYARROW_ERRORS as error:
-        raise click.UsageError(f"{source}: {_shorten(error)}") from None
-    name = _choose_field(fields, file, source, queried)
-
-    def arrays() -> Iterator[pa.Array]:
-        for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch.column(fields.names.index(name))
-
-    return KeyColumn(name, _blocks_of_arrow(arrays(), source))
+    return KeyColumn(name, blocks())
 
 
-def _choose_field(fields: pa.Schema, file: KeyFile, source: str, queried: str | None) -> str:
+def _batches_of(reader: Any, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file of Parquet or Arrow, with the column of this name."""
+    if hasattr(reader, "iter_batches"):
+        yield from reader.iter_batches(columns=[name])
+        return
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def _choose_field(fields: pa.Schema, file: KeyFile, queried: str | None) -> str:
     """Return the name of a field that can hold keys."""
     import pyarrow as pa
 
-    position = _choose(fields.names, file, source, queried)
+    position = _choose(fields.names, file, queried)
     field = fields.field(position)
     if pa.types.is_nested(field.type):
-        raise click.UsageError(f"{source}: the column {field.name} has {field.type}, no keys")
+        raise file.error(f"the column {field.name} has {field.type}, no keys")
     return str(field.name)
 
 
-def _blocks_of_arrow(arrays: Iterator[pa.Array], source: str) -> Blocks:
-    from sbbf_tool.file.row_file import PYARROW_ERRORS
-
-    try:
-        for array in arrays:
-            yield as_values(array)
-    except PYARROW_ERRORS as error:
-        raise click.UsageError(f"{source}: {_shorten(error)}") from None
-
-
-_READERS: dict[str, Callable[[KeyFile, str, str | None], KeyColumn]] = {
+_READERS: dict[str, Callable[[KeyFile, str | None], KeyColumn]] = {
     _CSV: _read_csv,
     _JSON: _read_json,
-    _PARQUET: _read_parquet,
+    _PARQUET: _read_arrow,
     _ARROW: _read_arrow,
 }

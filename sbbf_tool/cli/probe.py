@@ -126,8 +126,6 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 class _ProbeView(AnswerView["ProbeReport"]):
     """Lines of the values that a file may hold, with their row groups, or of their rows."""
 
-    schema = "probe"
-
     def __init__(self, verb: Probe, values_file: str | None) -> None:
         super().__init__(values_file)
         self._column = verb.column

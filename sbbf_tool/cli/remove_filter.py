@@ -56,7 +56,6 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
 
 
 class _RemoveView(View["RemoveReport"]):
-    schema = "remove-filter"
     not_undone = "no command restores the old filters; sbbf add-filter builds new ones"
     skipped = "had no filter to remove"
     sums = ("filters", "bytes_removed")

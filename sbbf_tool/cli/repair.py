@@ -68,7 +68,6 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
 
 
 class _RepairView(View["RepairReport"]):
-    schema = "repair"
     skipped = "had nothing to repair"
     not_undone = "no command restores what was repaired"
     sums = ("filters", "dropped", "findings_remaining")

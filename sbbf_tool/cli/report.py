@@ -61,6 +61,7 @@ def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
     between the files are printed. A command that only reads stops when its output is closed.
     """
     view.plan = plan
+    view.schema = plan.verb.name
     changes = plan.verb.changes
     view.row = view.row or plan.parts[0].work.row
     view.is_single = plan.file is not None

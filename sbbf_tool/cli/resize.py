@@ -77,7 +77,6 @@ def command(files: ChangedFiles, **options: Any) -> int:
 
 
 class _ResizeView(View["ResizeReport"]):
-    schema = "resize"
     not_undone = (
         "no command restores the old filters; sbbf add-filter --rebuild all builds "
         "new ones from the data"

@@ -102,8 +102,8 @@ def _read_keys(file: KeyFile, column: str | None) -> list[object]:
     from sbbf_tool.cli.key_files import read_column
     from sbbf_tool.cli.text_checks import LineChecks
 
-    source = _source_of_values(file.path)
-    chosen = read_column(file, source, column)
+    source = file.source
+    chosen = read_column(file, column)
     checks = LineChecks(source, "value")
     keys: list[object] = []
     nulls = 0

@@ -97,7 +97,6 @@ def command(files: Files, columns: tuple[str, ...], row_groups: bool) -> int:
 
 
 class _VerifyView(View["VerifyReport"]):
-    schema = "verify"
     sums = ("filters", "verified")
 
     def __init__(self, has_row_groups: bool) -> None:

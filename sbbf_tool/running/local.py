@@ -70,10 +70,10 @@ class LocalRunner:
     on_cluster = False
     most_files: int | None = 10_000
 
-    def __init__(self, jobs: int | None = None, progress: RunProgress | None = None) -> None:
+    def __init__(self, jobs: int | None = None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
-        self.progress = progress
+        self.progress: RunProgress | None = None
         """Set as files are listed and done, and by the work on a file in this process."""
         self.rest: list[Any] = []
 

@@ -48,8 +48,6 @@ class Plan(Frozen):
     runner: Runner
     state: State | None = None
     """The outcomes of earlier runs."""
-    jobs: int | None = None
-    """Number of workers on this machine; one per core if None."""
     watch: Watch | None = None
     unmatched: Sequence[tuple[str, str]] = ()
     """Declared paths that should each match a file, with the folders that they start from."""

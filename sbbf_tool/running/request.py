@@ -114,7 +114,7 @@ class RunRequest(Frozen):
             parts = [self._plan_files(verb, selection or self.select())]
         runner = self.on or LocalRunner(self.jobs)
         state = self._open_state(verb)
-        return Plan(tuple(parts), runner, state, self.jobs, self.watch, unmatched)
+        return Plan(tuple(parts), runner, state, self.watch, unmatched)
 
     def select_to_change(self) -> Selection:
         """Return the files that are named, as `select` does. Raises UsageError unless there is

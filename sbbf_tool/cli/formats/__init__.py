@@ -182,7 +182,8 @@ class View(Generic[Report]):
     """How one command shows its reports; each report is added once, and then shown on each page."""
 
     schema: str
-    """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
+    """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`. For
+    commands over files, it is the name of the verb."""
     done = "done"
     """Word for files on which the command did its work."""
     skipped = "skipped"
