@@ -252,7 +252,8 @@ def _count_row_group(
     passes_filters = not is_filtered
     states = []
     for question in questions:
-        answers = query_row_group(file, without_statistics(number, question), every_means=True)
+        known = without_statistics(file, number, question)
+        answers = query_row_group(file, known, every_means=True)
         if answers.unreadable:
             raise UnreadableError(answers.unreadable[-1], file=file.name)
         state = UNKNOWN

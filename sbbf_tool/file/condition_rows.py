@@ -172,7 +172,7 @@ class _PartsInRows:
         for at, literal in question.verdicts:
             if not can_confirm(question, at):
                 return self._unknown(column, literal.note or CANNOT_SAY)
-        answers = without_statistics(self._row_group, question)
+        answers = without_statistics(self._file, self._row_group, question)
         certain = np.zeros_like(nulls)
         rounded = np.zeros_like(nulls)
         for match, rows in find_values(self._file, question, answers):

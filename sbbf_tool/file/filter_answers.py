@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, check_block
 from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet import equals
@@ -59,9 +59,9 @@ def by_filter(
     dialect: Dialect | None = None,
 ) -> BulkAnswer:
     """Query one row group's filter for these candidates; in `dialect` if the filter follows that
-    dialect."""
-    reason = doubt_of_chunk(file, row_group, question.column, question.values)
-    stored = None if reason else file.stored_filter(row_group, question.column)
+    dialect. The chunk must not be in doubt."""
+    reason = None
+    stored = file.stored_filter(row_group, question.column)
     if stored is not None:
         if dialect is not None:
             from sbbf_tool.file.drafts import in_dialect

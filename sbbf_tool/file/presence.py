@@ -24,7 +24,6 @@ from sbbf_tool.file.confirm import (
     find_values,
     keep_rows,
 )
-from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.hits import FileAnswers, find_answers, tuple_of_few
 from sbbf_tool.file.pruning import RowGroupAnswers, query_or_doubt
@@ -247,7 +246,7 @@ def _list_rows(
 def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:
     """Read a column chunk: return the rows of the values that are there, and what reading does not
     show."""
-    if doubt_of_chunk(file, answers.row_group, question.column, question.values):
+    if answers.doubt is not None:
         return _ReadValues([], answers)
     values = query_or_doubt("column chunk", find_values, file, question, answers)
     if isinstance(values, BulkAnswer):

@@ -1,10 +1,11 @@
 """Which row groups may hold which of many values: the one decision for every command, for Python,
 Spark and the data source.
 
-Four means exclude values, the cheapest first: min, max and null count select a slice of the sorted
-values; the filter is queried for this slice; without a usable filter, a dictionary that holds all
-values of the chunk and is small is read. What a file contradicts excludes nothing (`doubts`).
-`partitions` and `missing_column` answer for values that stand in folders and tables.
+Three means exclude values, the cheapest first: min, max and null count select a slice of the sorted
+values (`query_statistics`); the filter is queried for this slice; without a usable filter, a
+dictionary that holds all values of the chunk and is small is read (`query_row_group`). What a file
+contradicts excludes nothing (`doubts`). `partitions` and `missing_column` answer for values that
+stand in folders and tables.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class RowGroupAnswers(NamedTuple):
     """The values that statistics leave, for which the other means are queried."""
     verdicts: Sequence[RowGroupAnswer]
     """Answer of statistics for each of the question's `verdicts`, which no other means answers."""
+    doubt: str | None = None
+    """Why nothing that the file states of the chunk excludes a value; see `doubts`."""
     filter: BulkAnswer = _NOT_QUERIED
     dictionary: BulkAnswer | None = None
     """None if it was not queried, or does not hold all values of the chunk."""
@@ -88,14 +91,14 @@ class RowGroupAnswers(NamedTuple):
     def unreadable(self) -> list[str]:
         """Places of the filter and the dictionary if they are unreadable, and the reasons; they
         exclude nothing."""
-        means = [self.filter, self.dictionary or _NOT_QUERIED]
-        return [each.unreadable for each in means if each.unreadable is not None]
+        means = (self.filter, self.dictionary)
+        return [each.unreadable for each in means if each and each.unreadable]
 
     @property
     def is_undecided(self) -> bool:
         """Whether it may hold values that nothing was queried for, or that what was queried cannot
         exclude."""
-        return bool(self.candidates) and self.answers.answer != ABSENT
+        return self.answers.answer != ABSENT and bool(self.candidates)
 
     @property
     def is_absent(self) -> bool:
@@ -153,7 +156,7 @@ def narrow(
     by_row_group: list[RowGroupAnswers] = []
     for number in row_groups:
         if filters_only:
-            by_row_group.append(without_statistics(number, question))
+            by_row_group.append(without_statistics(file, number, question))
         else:
             by_row_group.append(query_statistics(file, number, question))
     undecided = {each.row_group: each.candidates for each in by_row_group if each.candidates}
@@ -175,11 +178,11 @@ def query_row_group(
 
     Raises as `narrow` does; with `every_means`, RefusedError for a page beyond the limit of sizes.
     """
-    question = known.question
+    if known.doubt is not None:
+        return known._replace(filter=BulkAnswer(answer=CANNOT_SAY, reason=known.doubt))
     if not known.candidates and not every_means:
         return known
-    number = known.row_group
-    arguments = (file, number, question, known.candidates)
+    arguments = (file, known.row_group, known.question, known.candidates)
     answer = query_or_doubt("filter", by_filter, *arguments, dialect)
     dictionary = None
     if every_means:
@@ -206,12 +209,13 @@ BoundsOf = Callable[[Footer, int, Column], Bounds | None]
 """A function that returns the bounds of a chunk by which values are excluded."""
 
 
-def without_statistics(row_group: int, question: Question) -> RowGroupAnswers:
+def without_statistics(file: ParquetFile, row_group: int, question: Question) -> RowGroupAnswers:
     """Return what is known of a row group before anything is queried."""
+    doubt = doubt_of_chunk(file, row_group, question.column, question.values)
     verdicts = []
     for _, literal in question.verdicts:
         verdicts.append(RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note))
-    return RowGroupAnswers(question, row_group, question.candidates(), verdicts)
+    return RowGroupAnswers(question, row_group, question.candidates(), verdicts, doubt)
 
 
 def query_statistics(
@@ -220,11 +224,11 @@ def query_statistics(
     """Return what the null count, and min and max of the format or of an engine, say of the values
     in a chunk."""
     column = question.column
-    reason = doubt_of_chunk(file, row_group, column, question.values)
-    if reason:
-        candidates = question.candidates(answer=CANNOT_SAY, reason=reason)
-        doubt = RowGroupAnswer(row_group, CANNOT_SAY, reason)
-        return RowGroupAnswers(question, row_group, candidates, [doubt] * len(question.verdicts))
+    doubt = doubt_of_chunk(file, row_group, column, question.values)
+    if doubt is not None:
+        candidates = question.candidates(answer=CANNOT_SAY, reason=doubt)
+        verdicts = [RowGroupAnswer(row_group, CANNOT_SAY, doubt)] * len(question.verdicts)
+        return RowGroupAnswers(question, row_group, candidates, verdicts, doubt)
     limits = None
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
         candidates = Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
@@ -286,8 +290,6 @@ def by_dictionary(
     column = question.column
     meta = file.footer.chunk_meta(row_group, column.index)
     if not meta.is_dictionary_encoded:
-        return None
-    if doubt_of_chunk(file, row_group, column, question.values):
         return None
     start, _ = meta.page_range
     dictionary_bytes = (meta.first_data_page or start) - start

@@ -76,7 +76,7 @@ class ScannedFile(NamedTuple):
         candidates = Candidates(range(0), range(0))
         for row_group, hashes in groupby(self.hashes, itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
-            yield RowGroupAnswers(question, row_group, candidates, (), BulkAnswer(values))
+            yield RowGroupAnswers(question, row_group, candidates, (), filter=BulkAnswer(values))
 
 
 class _Found(NamedTuple):

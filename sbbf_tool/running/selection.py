@@ -7,7 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Protocol
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import (
@@ -106,22 +108,17 @@ class ListedNames:
         return self._read()
 
 
+class _TableContent(NamedTuple):
+    """The files of a table, which are read once."""
+
+    live_files: tuple[LiveFile, ...]
+    """Those in the selected partitions."""
+    listed: AbstractSet[str]
+    """The paths of all files of all versions, comparable; none if only one version is selected."""
+
+
 class Selection:
     """Files by name, folder, glob or URL, or the live files of a table."""
-
-    __slots__ = (
-        "_listed",
-        "_live_files",
-        "_needs",
-        "all_versions",
-        "file",
-        "index",
-        "listing",
-        "names",
-        "run",
-        "table",
-        "where",
-    )
 
     def __init__(
         self,
@@ -160,9 +157,6 @@ class Selection:
                 "all versions are those of a table that is only read",
                 hint="give its root as the only path, or search its newest version",
             )
-        self._listed: AbstractSet[str] = frozenset()
-        """The paths of all files of all versions, comparable."""
-        self._live_files: tuple[LiveFile, ...] | None = None
         self.listing: tuple[ListedFile, ...] | None = None
         """The files, if they have been listed before."""
         self.index = index
@@ -185,10 +179,10 @@ class Selection:
 
     def only(self, files: Iterable[ListedFile]) -> Selection:
         """Return the same selection with these of its files, which are not listed again."""
-        selection = Selection(
-            (), self.where, table=self.table, run=self.run, all_versions=self.all_versions
-        )
-        selection._live_files = self._live_files
+        selection = copy(self)
+        selection.names = ()
+        selection.file = None
+        selection.index = None
         selection.listing = tuple(files)
         return selection
 
@@ -244,7 +238,7 @@ class Selection:
         from sbbf_tool.running.discover import discover
 
         assert self.table is not None, "the selection is no table"
-        self.live_files()
+        listed = self._table_content.listed
         folder = self.table.location
         paths = set()
         try:
@@ -254,32 +248,33 @@ class Selection:
                     paths.add(_comparable(file.path))
         except MissingError:
             return 0
-        return len(paths - self._listed)
+        return len(paths - listed)
 
     def live_files(self) -> tuple[LiveFile, ...]:
-        """Return the table's live files, or those of all versions, in the selected partitions,
-        which are read once.
+        """Return the table's live files, or those of all versions, in the selected partitions.
 
         A file that the table lists twice cannot be replaced: a copy would have to take both places.
         Raises UsageError if the table lacks a column of the predicate.
         """
+        return self._table_content.live_files
+
+    @cached_property
+    def _table_content(self) -> _TableContent:
         assert self.table is not None, "the selection is no table"
-        if self._live_files is None:
-            if self.all_versions:
-                files, others = self.table.all_files()
-                by_path: dict[str, LiveFile] = {}
-                for file in files:
-                    by_path.setdefault(file.path, file)
-                live_files = tuple(by_path.values())
-                self._listed = set(map(_comparable, (*by_path, *others)))
-            else:
-                live_files = tuple(self.table.live_files())
-            counts = Counter(live.path for live in live_files)
-            selected = [live for live in live_files if self._is_selected(live, self.table)]
-            self._live_files = tuple(
-                live if counts[live.path] == 1 else _twice(live) for live in selected
-            )
-        return self._live_files
+        listed: AbstractSet[str] = frozenset()
+        if self.all_versions:
+            files, others = self.table.all_files()
+            by_path: dict[str, LiveFile] = {}
+            for file in files:
+                by_path.setdefault(file.path, file)
+            live_files = tuple(by_path.values())
+            listed = set(map(_comparable, (*by_path, *others)))
+        else:
+            live_files = tuple(self.table.live_files())
+        counts = Counter(live.path for live in live_files)
+        selected = [live for live in live_files if self._is_selected(live, self.table)]
+        marked = tuple(live if counts[live.path] == 1 else _twice(live) for live in selected)
+        return _TableContent(marked, listed)
 
     def _is_selected(self, live: LiveFile, table: Table) -> bool:
         """Return whether a file is in the selected partitions."""

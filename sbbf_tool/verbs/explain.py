@@ -335,7 +335,8 @@ def _explain_row_group(
 ) -> _Pruning:
     """Explain one row group."""
     column = question.column
-    answers = query_row_group(file, without_statistics(number, question), every_means=True)
+    known = without_statistics(file, number, question)
+    answers = query_row_group(file, known, every_means=True)
     dictionary_answers = answers.by_dictionary()
     filter_answers = answers.by_filter()
 

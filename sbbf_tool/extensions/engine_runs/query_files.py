@@ -126,7 +126,8 @@ def _add(
     excluded = []
     for number in numbers:
         files.filters += footer.filter_place(number, index) is not None
-        answers = query_row_group(file, without_statistics(number, question), every_means=True)
+        known = without_statistics(file, number, question)
+        answers = query_row_group(file, known, every_means=True)
         (filter_answer,) = answers.by_filter()
         statistics = query_statistics(file, number, question)
         others = [*statistics.by_statistics(), *(answers.by_dictionary() or ())]
