@@ -32,7 +32,7 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
     struct footer f;
     int form;
     long long most_values, most_end;
-    struct span span;
+    struct page_span span;
     if (!PyArg_ParseTuple(args, "SiLL:measure", &data, &form, &most_values, &most_end) || !bytes_of(data, &f))
         return NULL;
     if (form < ANY_PAGES || form > INDEX_PAGES)
@@ -50,7 +50,7 @@ static int is_shape(const struct shape *shape, int form, long long width, long l
 }
 
 /* Build the result: the span, the values, and the levels as flags, or None if each value is present. */
-static PyObject *build_run(const struct span *done, PyObject *values, PyObject *present, const struct collected *c)
+static PyObject *build_run(const struct page_span *done, PyObject *values, PyObject *present, const struct collected *c)
 {
     if (PyByteArray_Resize(values, (Py_ssize_t)c->size) < 0 || PyByteArray_Resize(present, c->count == done->values ? 0 : (Py_ssize_t)done->values) < 0)
         return NULL;
@@ -58,7 +58,7 @@ static PyObject *build_run(const struct span *done, PyObject *values, PyObject *
                          (long long)c->count, values, c->count == done->values ? Py_None : present);
 }
 
-static PyObject *collect(const struct footer *f, const struct shape *shape, const struct span *all)
+static PyObject *collect(const struct footer *f, const struct shape *shape, const struct page_span *all)
 {
     int64_t room = shape->form == PLAIN_PAGES ? all->sizes : all->values * (int64_t)sizeof(uint32_t);
     PyObject *values = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)room), *result = NULL;
@@ -68,7 +68,7 @@ static PyObject *collect(const struct footer *f, const struct shape *shape, cons
         PyErr_NoMemory();
     } else if (values && present) {
         struct collected c = {(uint8_t *)PyByteArray_AsString(values), (uint8_t *)PyByteArray_AsString(present), scratch, 0, 0};
-        struct span done;
+        struct page_span done;
         Py_BEGIN_ALLOW_THREADS
         done = collect_pages(f, shape, all, &c);
         Py_END_ALLOW_THREADS
@@ -87,7 +87,7 @@ static PyObject *py_collect(PyObject *self, PyObject *args)
     struct shape shape;
     int form;
     long long width, num_entries, most_values;
-    struct span all;
+    struct page_span all;
     if (!PyArg_ParseTuple(args, "SiiLIILL:collect", &data, &form, &shape.codec, &width, &shape.definition, &shape.repetition, &num_entries, &most_values) ||
         !bytes_of(data, &f))
         return NULL;

@@ -21,15 +21,15 @@ PARAMETERS = 8
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="clang of Debian has libFuzzer")
 
 
-@pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The fuzzer, compiled with sanitizers."""
-    return build_fuzzer(tmp_path_factory.mktemp("fuzzer"), HERE / "pages_fuzzer.c")
+@pytest.fixture(scope="module", params=["pages_fuzzer", "confirm_fuzzer"])
+def fuzzer(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A fuzzer, compiled with sanitizers: of runs of pages, or of the rows that a scan reads."""
+    return build_fuzzer(tmp_path_factory.mktemp("fuzzer"), HERE / f"{request.param}.c")
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first pages of chunks of every form, each as columns of several shapes."""
+    """The first pages of chunks of every form, each with several parameters."""
     choose = random.Random(1)
     folder = tmp_path_factory.mktemp("corpus")
     for path in write_files(tmp_path_factory.mktemp("made"), rows=300):
@@ -38,11 +38,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 meta = file.footer.chunk(0, column.index)
                 assert meta is not None
                 start, end = page_range(meta)
-                start = max(start, meta.data_page_offset or 0)
-                pages = file.source.read(start, min(end - start, MOST_BYTES - PARAMETERS))
-                for number in range(4):
-                    data = choose.randbytes(PARAMETERS) + pages
-                    (folder / f"{path.stem}-{column.index}-{number}").write_bytes(data)
+                # The pages are those of a whole chunk, or begin after the dictionary.
+                for first in {start, meta.data_page_offset or start}:
+                    pages = file.source.read(first, min(end - first, MOST_BYTES - PARAMETERS))
+                    for number in range(3):
+                        data = choose.randbytes(2) + meta.num_values.to_bytes(2, "little")
+                        data += bytes([meta.codec % 2, 0, number, number]) + pages
+                        name = f"{path.stem}-{column.index}-{first}-{number}"
+                        (folder / name).write_bytes(data)
     return folder
 
 
