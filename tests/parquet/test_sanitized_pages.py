@@ -11,6 +11,8 @@ import pytest
 
 from parquet.made_pages import write_files
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import page_range
 from support.damage import damage
 from support.sanitized import MOST_BYTES, build_fuzzer, build_sanitized, run_fuzzer, run_sanitized
@@ -41,12 +43,24 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 # The pages are those of a whole chunk, or begin after the dictionary.
                 for first in {start, meta.data_page_offset or start}:
                     pages = file.source.read(first, min(end - first, MOST_BYTES - PARAMETERS))
-                    for number in range(3):
-                        data = choose.randbytes(2) + meta.num_values.to_bytes(2, "little")
-                        data += bytes([meta.codec % 2, 0, number, number]) + pages
+                    for number, parameters in enumerate(parameters_of(column, meta, choose)):
                         name = f"{path.stem}-{column.index}-{first}-{number}"
-                        (folder / name).write_bytes(data)
+                        (folder / name).write_bytes(parameters + pages)
     return folder
+
+
+def parameters_of(column: Column, meta: ColumnMetaData, choose: random.Random) -> list[bytes]:
+    """Return parameters of both fuzzers by which they read a chunk, and others."""
+    codec = meta.codec % 2
+    levels = (column.max_definition, column.max_repetition)
+    width = (None, 4, 8, 5).index(column.width) if column.width in (None, 4, 8, 5) else 0
+    of_runs = ((None, 4, 8).index(column.width) if column.width in (None, 4, 8) else 0, *levels)
+    return [
+        bytes([codec, *of_runs, 255, 0, 0, 9]),
+        bytes([codec, *of_runs, 255, 0, 1, 9]),
+        bytes([width, levels[0], *meta.num_values.to_bytes(2, "little"), codec, 0, 1, 0]),
+        choose.randbytes(PARAMETERS),
+    ]
 
 
 @pytest.mark.parametrize(
