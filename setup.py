@@ -36,6 +36,7 @@ EXTENSIONS = [
         "sbbf_tool.parquet._pages",
         ["sbbf_tool/parquet/_pages.c"],
         depends=[
+            "sbbf_tool/parquet/_codecs.h",
             "sbbf_tool/parquet/_crc32.h",
             "sbbf_tool/parquet/_levels.h",
             "sbbf_tool/parquet/_page_header.h",
@@ -53,6 +54,7 @@ EXTENSIONS = [
             "sbbf_tool/bloom/_cpu.h",
             "sbbf_tool/bloom/_sbbf.h",
             "sbbf_tool/bloom/_xxh64.h",
+            "sbbf_tool/parquet/_codecs.h",
             "sbbf_tool/parquet/_confirm.h",
             "sbbf_tool/parquet/_crc32.h",
             "sbbf_tool/parquet/_definition.h",

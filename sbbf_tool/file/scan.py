@@ -206,7 +206,7 @@ def _scan_places(
     kinds = tuple([judgment.kind for judgment in judgments])
     table = footer_structs.table_of_structs()
     packed_answers, packed_hits, packed_rows, packed_bounds = _scan.scan(
-        os.fsencode(names), kinds, table, names_left_out()
+        os.fsencode(names), kinds, table, names_left_out(), _codecs_for(judgments)
     )
     numbers = memoryview(packed_answers).cast("q")
     hits = _group_by_file(packed_hits, 3)
@@ -237,6 +237,15 @@ def _scan_places(
             bounds.get(number, ()),
         )
     return unknown
+
+
+def _codecs_for(judgments: Sequence[KindJudgment]) -> tuple[Any, ...]:
+    """Return the codecs of pages, if any are read."""
+    if not any(judgment.confirms for judgment in judgments):
+        return ()
+    from sbbf_tool.parquet.codecs import COMPILED_CODECS  # most scans read filters alone
+
+    return COMPILED_CODECS
 
 
 def _group_by_file(packed: bytes, width: int) -> dict[int, list[Any]]:

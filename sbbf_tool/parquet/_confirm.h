@@ -1,7 +1,6 @@
 /* The rows of a row group that have the values which its filter may hold: the column is read. Part of _scan.h.
  *
- * The rules are those of confirm.py and plain_pages.py: dictionary and PLAIN pages of a column without lists, uncompressed or in Snappy. Values
- * are looked up by their hashes among those that the filter may hold, and compared as bytes. A file with anything else is declined. */
+ * The rules are those of confirm.py and plain_pages.py: dictionary and PLAIN pages of a column without lists. Values are looked up by their hashes among those that the filter may hold, and compared as bytes. A file with anything else is declined. */
 #ifndef CONFIRM_H
 #define CONFIRM_H
 
@@ -233,8 +232,8 @@ static int confirm_row_group(struct query *q, const struct chunk *chunk, size_t 
     const int64_t *rows = s->row_counts.items, footer_start = q->w->footer_start;
     struct confirmation c = {q, s->hits.items + first, (s->hits.count - first) / 3, 0, {0}, 0, 0};
     int64_t start = 0 < chunk->dictionary && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
-    c.shape = (struct shape){(int)chunk->codec, (size_t)q->kind->width, (unsigned)q->kind->definition, 0, 0, PLAIN_PAGES};
-    if ((chunk->codec != CODEC_NONE && chunk->codec != CODEC_SNAPPY) || chunk->num_values != rows[q->row_group])
+    c.shape = (struct shape){chunk->codec, q->w->codecs, (size_t)q->kind->width, (unsigned)q->kind->definition, 0, 0, PLAIN_PAGES};
+    if (chunk->codec < 0 || chunk->num_values != rows[q->row_group])
         return 0;
     if (start < 4 || chunk->size <= 0 || chunk->size > MOST_CHUNK_BYTES || chunk->size > footer_start - start || q->w->chunk_bytes > 4 * footer_start)
         return 0;

@@ -11,7 +11,7 @@
 #include "_page_header.h"
 #include "_snappy.h"
 
-enum { CODEC_NONE = 0, CODEC_SNAPPY = 1 };
+enum { CODEC_NONE = 0, CODEC_SNAPPY = 1, NUM_CODECS = 8 };
 enum { LENGTH_BYTES = 4 };
 
 enum form { ANY_PAGES, PLAIN_PAGES, INDEX_PAGES };
@@ -21,8 +21,15 @@ struct page_span {
     int64_t sizes, largest;       /* the most bytes that a reader allocates, of all pages and of the largest one */
 };
 
+/* Codecs besides Snappy: return whether the bytes decompress to exactly `size` bytes. */
+struct codecs {
+    int (*decompress)(struct codecs *codecs, int64_t codec, const uint8_t *stored, size_t stored_size, uint8_t *plain, size_t size);
+    void *functions, *thread; /* of _codecs.h */
+};
+
 struct shape {
-    int codec;
+    int64_t codec;
+    struct codecs *codecs;        /* NULL if there are no others */
     size_t width;                 /* bytes of a value; 0 for BYTE_ARRAY */
     unsigned definition, repetition; /* the highest levels */
     uint32_t num_entries;         /* of the dictionary */
@@ -83,7 +90,12 @@ static const uint8_t *decompress(const struct shape *shape, const uint8_t *store
 {
     if (shape->codec == CODEC_NONE)
         return stored_size == size ? stored : NULL;
-    return decompress_snappy(stored, stored_size, scratch, size) ? scratch : NULL;
+    int is_done = 0;
+    if (shape->codec == CODEC_SNAPPY)
+        is_done = decompress_snappy(stored, stored_size, scratch, size);
+    else if (shape->codecs)
+        is_done = shape->codecs->decompress(shape->codecs, shape->codec, stored, stored_size, scratch, size);
+    return is_done ? scratch : NULL;
 }
 
 /* Split a page of version 1: each kind of levels, unless they are always 0, follows its length. */

@@ -9,6 +9,7 @@
 #error "The scan needs pread. Without it, files are opened one by one."
 #endif
 
+#include "_codecs.h"
 #include "_scan.h"
 
 #include <errno.h>
@@ -193,9 +194,9 @@ static PyObject *scan_names(const char *names, size_t num_names, const struct ki
     if (!answers)
         return NULL;
     int64_t *columns = (int64_t *)PyBytes_AsString(answers);
-    Py_BEGIN_ALLOW_THREADS
+    w->codecs->thread = PyEval_SaveThread();
     scan_all(names, num_names, kinds, num_kinds, w, columns);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(w->codecs->thread);
     hits = as_bytes(w->s->hits.items, w->s->hits.count);
     rows = as_bytes(w->s->rows.items, w->s->rows.count);
     bounds = PyBytes_FromStringAndSize((const char *)w->s->bounds.data, (Py_ssize_t)w->s->bounds.size);
@@ -209,10 +210,10 @@ static PyObject *scan_names(const char *names, size_t num_names, const struct ki
 
 static PyObject *py_scan(PyObject *self, PyObject *args)
 {
-    PyObject *names, *kinds_tuple, *table, *left_out, *result = NULL;
+    PyObject *names, *kinds_tuple, *table, *left_out, *functions, *result = NULL;
     const uint8_t *text = NULL, *table_data = NULL, *left_out_data = NULL;
     size_t text_size = 0, table_size = 0, left_out_size = 0, num_names = 0;
-    if (!PyArg_ParseTuple(args, "SO!SS:scan", &names, &PyTuple_Type, &kinds_tuple, &table, &left_out))
+    if (!PyArg_ParseTuple(args, "SO!SSO!:scan", &names, &PyTuple_Type, &kinds_tuple, &table, &left_out, &PyTuple_Type, &functions))
         return NULL;
     if (!bytes_at(args, 0, &text, &text_size) || !bytes_at(args, 2, &table_data, &table_size) || !bytes_at(args, 3, &left_out_data, &left_out_size))
         return NULL;
@@ -225,7 +226,9 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     struct scratch *s = calloc(1, sizeof *s);
     if (kinds && s) {
         struct walk w = {.f = {NULL, 0, table_data, (Py_ssize_t)(table_size / (SLOTS * SLOT_BYTES)), MAX_DEPTH, NULL}, .s = s};
+        struct codecs codecs = {decompress_by_python, functions, NULL};
         w.check = check;
+        w.codecs = &codecs;
         w.names = left_out_data;
         w.names_size = left_out_size;
         int is_valid = is_table(&w.f, (Py_ssize_t)table_size);
@@ -300,10 +303,11 @@ static PyObject *py_places(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"scan", py_scan, METH_VARARGS,
-     "scan(names, kinds, table, left_out): four numbers per file, three per hit, and four per row. Of a file: the number of the kind by which it is answered, or\n"
+     "scan(names, kinds, table, left_out, codecs): four numbers per file, three per hit, and four per row. Of a file: the number of the kind by which it is answered, or\n"
      "DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group and hash. Of a\n"
      "row that has a value, if the kind confirms: the numbers of file, row group, row in the file and hash. And, if a kind needs them, of min and\n"
-     "max of the first row group: the number of the file, their lengths, and their bytes. Each name ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length."},
+     "max of the first row group: the number of the file, their lengths, and their bytes. Each name ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length,\n"
+     "`codecs` the functions that decompress pages, by the numbers of the codecs."},
     {"key", py_key, METH_VARARGS, "key(footer, table, left_out): the bytes that decide the kind of a file; None if a scan would decline it."},
     {"places", py_places, METH_VARARGS,
      "places(footer, table, start): what belongs to the chunks of a plain footer that begins at `start`: from and to of pages and page indexes,\n"

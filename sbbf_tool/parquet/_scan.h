@@ -210,6 +210,7 @@ struct kind {
 
 struct walk {
     check_hashes check;
+    struct codecs *codecs; /* NULL if pages in other codecs than Snappy are not read */
     struct footer f;
     struct scratch *s;
     int64_t footer_start;
