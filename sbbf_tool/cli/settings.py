@@ -37,6 +37,7 @@ _OTHER_VARIABLES = {
     # Of installers, of the build, and of the tests.
     "SBBF_VERSION",
     "SBBF_WITHOUT_EXTENSIONS",
+    "SBBF_COMPARE_SCANS",
     "SBBF_CONFORMANCE",
     "SBBF_LISTED_FILES",
     "SBBF_MANY_FILES",

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from sbbf_tool.file.filter_answers import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.parquet.notation import MAYBE
-from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, LongSequence, RowMatch
+from sbbf_tool.reports.probe import (
+    MANY_VALUES,
+    PRESENT,
+    Hit,
+    InconclusiveRowGroups,
+    LongSequence,
+    RowMatch,
+)
 
 if TYPE_CHECKING:
     from sbbf_tool.file.pruning import RowGroupAnswers
@@ -39,11 +46,16 @@ def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> File
     return FileAnswers(hits, _find_undecided(question, answers))
 
 
-def list_hits(question: Question, row_groups: Mapping[int, Sequence[int]]) -> Sequence[Hit]:
-    """List the hits of few values, by position, each with the row groups whose filters may hold
-    it."""
+def list_hits(
+    question: Question,
+    row_groups: Mapping[int, Sequence[int]],
+    counts: Mapping[int, int] | None = None,
+) -> Sequence[Hit]:
+    """List the hits of few values, by position, each with the row groups whose filters may hold it;
+    or, with the number of rows that have each, those that certainly hold it."""
+    answer = MAYBE if counts is None else PRESENT
     rows = (
-        (question.text(at), tuple(row_groups[at]), MAYBE, None, None, at)
+        (question.text(at), tuple(row_groups[at]), answer, None, counts and counts[at], at)
         for at in sorted(row_groups)
     )
     if len(question) <= MANY_VALUES:

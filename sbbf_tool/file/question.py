@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import islice, starmap
@@ -221,16 +221,19 @@ class Question:
 
         There are none if a bound of the column in the file is in the notation of the value.
         """
+        stated = None
+        if self.may_have_other_meaning and footer.num_row_groups:
+            stated = stated_bounds(footer, 0, self.column)
+        return self.warnings_beside(stated or ())
+
+    def warnings_beside(self, bounds: Iterable[bytes]) -> tuple[str, ...]:
+        """Return the `warnings` for a file that states these bounds in its first row group."""
         if self._other_meaning is None:
             return ()
         text, words = self._other_meaning
-        stated = None
-        if footer.num_row_groups:
-            stated = stated_bounds(footer, 0, self.column)
         plain = text.encode("utf-8", "surrogateescape")
-        for bound in stated or ():
-            if literals.are_alike(bound, plain):
-                return ()
+        if any(literals.are_alike(bound, plain) for bound in bounds):
+            return ()
         return (words,)
 
     @cached_property

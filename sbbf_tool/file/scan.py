@@ -8,16 +8,18 @@ answers and errors never depend on this module.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from struct import Struct
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool import log
 from sbbf_tool.file.context import Context
 from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of
-from sbbf_tool.file.hits import find_answers, list_hits
+from sbbf_tool.file.hits import FileAnswers, find_answers, list_hits, tuple_of_few
 from sbbf_tool.file.missing_column import statement_of
 from sbbf_tool.file.parquet_file import ParquetFile, log_opened
 from sbbf_tool.file.pruning import RowGroupAnswers
@@ -25,7 +27,7 @@ from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, names_left_out
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import footer_structs
-from sbbf_tool.reports.probe import MANY_VALUES, Hit
+from sbbf_tool.reports.probe import MANY_VALUES, Hit, LongSequence, RowMatch
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName, TableFile
@@ -42,6 +44,8 @@ _MOST_KINDS = 64
 """Kinds after which files of further ones are opened one by one: to judge a kind takes longer than
 to open one file."""
 
+_BOUNDS = Struct("=qqq")
+
 Judge = Callable[[ParquetFile, bytes], KindJudgment]
 """A function that judges the kind of an open file; the bytes decide the kind."""
 
@@ -53,7 +57,19 @@ class ScannedFile(NamedTuple):
     row_groups: int
     bytes_read: int
     hashes: Sequence[tuple[int, int]] = ()
-    """The hashes that filters may hold: row group, and place in the row of the question."""
+    """The hashes that filters may hold: row group, and place in the row of the question; none if
+    the kind confirms."""
+    matches: Sequence[tuple[int, int, int]] = ()
+    """The rows that have the values, if the kind confirms: row group, row in the file, and place in
+    the row of the question."""
+
+    bounds: Sequence[bytes] = ()
+    """Min and max of the first row group, if warnings depend on them."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return words about a value that may be meant otherwise than it was read."""
+        assert self.judgment.question is not None
+        return self.judgment.question.warnings_beside(self.bounds)
 
     def hits(self) -> Sequence[Hit]:
         """Return the values that the file may hold."""
@@ -69,6 +85,27 @@ class ScannedFile(NamedTuple):
             if row_group not in numbers[-1:]:
                 numbers.append(row_group)
         return list_hits(question, row_groups)
+
+    def present(self, *, with_rows: bool) -> FileAnswers:
+        """Return the values that rows have, and these rows."""
+        question = self.judgment.question
+        assert question is not None
+        owners = question.row.owners
+        # A value may have several hashes, and a hash several values.
+        rows = sorted({(group, row, owners[place]) for group, row, place in self.matches})
+        row_groups: dict[int, list[int]] = {}
+        counts: Counter[int] = Counter()
+        for row_group, _, at in rows:
+            numbers = row_groups.setdefault(at, [])
+            if row_group not in numbers[-1:]:
+                numbers.append(row_group)
+            counts[at] += 1
+        hits = list_hits(question, row_groups, counts)
+        if not with_rows:
+            return FileAnswers(hits)
+        name = question.column.name
+        fields = ((row_group, row, question.text(at), name) for row_group, row, at in rows)
+        return FileAnswers(hits, rows=tuple_of_few(LongSequence.of(RowMatch, fields)))
 
     def _answers(self, question: Question) -> Iterator[RowGroupAnswers]:
         """Yield what is known of the values in each row group that may hold any."""
@@ -164,9 +201,13 @@ def _scan_places(
     names = "".join([paths[place] + "\0" for place in places])
     kinds = tuple([judgment.kind for judgment in judgments])
     table = footer_structs.table_of_structs()
-    packed_answers, packed_hits = _scan.scan(os.fsencode(names), kinds, table, names_left_out())
+    packed_answers, packed_hits, packed_rows, packed_bounds = _scan.scan(
+        os.fsencode(names), kinds, table, names_left_out(), _codecs_for(judgments)
+    )
     numbers = memoryview(packed_answers).cast("q")
-    hits = _group_hits(memoryview(packed_hits).cast("q"))
+    hits = _group_by_file(packed_hits, 3)
+    matches = _group_by_file(packed_rows, 4)
+    bounds = _read_bounds(packed_bounds)
     width = len(_Found._fields)
     is_logged = log.shows_info()
     unknown = []
@@ -183,17 +224,50 @@ def _scan_places(
             continue
         if is_logged:
             log_opened(path, found.size, found.row_groups)
-        hashes = hits.get(number, ())
-        answers[place] = ScannedFile(judgment, found.row_groups, found.bytes_read, hashes)
+        answers[place] = ScannedFile(
+            judgment,
+            found.row_groups,
+            found.bytes_read,
+            hits.get(number, ()),
+            matches.get(number, ()),
+            bounds.get(number, ()),
+        )
     return unknown
 
 
-def _group_hits(numbers: memoryview[int]) -> dict[int, list[tuple[int, int]]]:
-    """Return row group and place of the hashes that may be held, by file."""
-    hits: dict[int, list[tuple[int, int]]] = {}
-    for file, row_group, place in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-        hits.setdefault(file, []).append((row_group, place))
-    return hits
+def _codecs_for(judgments: Sequence[KindJudgment]) -> tuple[Any, ...]:
+    """Return the codecs of pages, if any are read."""
+    if not any(judgment.confirms for judgment in judgments):
+        return ()
+    from sbbf_tool.parquet.codecs import COMPILED_CODECS  # most scans read filters alone
+
+    return COMPILED_CODECS
+
+
+def _group_by_file(packed: bytes, width: int) -> dict[int, list[Any]]:
+    """Return items of so many numbers by the first one, which is that of a file; the others are a
+    tuple."""
+    numbers = memoryview(packed).cast("q")
+    items: dict[int, list[Any]] = {}
+    columns = (numbers[at::width] for at in range(1, width))
+    for file, item in zip(numbers[::width], zip(*columns, strict=True), strict=True):
+        items.setdefault(file, []).append(item)
+    return items
+
+
+def _read_bounds(packed: bytes) -> dict[int, tuple[bytes, bytes]]:
+    """Return min and max by file: the number of the file, their lengths, and their bytes follow
+    each other."""
+    bounds = {}
+    position = 0
+    while position < len(packed):
+        file, low_bytes, high_bytes = _BOUNDS.unpack_from(packed, position)
+        position += _BOUNDS.size
+        low = packed[position : position + low_bytes]
+        position += low_bytes
+        bounds[file] = (low, packed[position : position + high_bytes])
+        position += high_bytes
+    return bounds
 
 
 def _is_stated_by_folder(path: str, judgment: KindJudgment) -> bool:

@@ -43,6 +43,8 @@ _EQUAL_ONLY = 4
 _RELIABLE = 8
 _FILTERS_ONLY = 16
 _HAS_USUAL = 32
+_CONFIRMS = 64
+_WITH_BOUNDS = 128
 _NO_ORDER = 0
 _ORDERS = {
     statistics.SIGNED: 1,
@@ -67,10 +69,12 @@ class KindJudgment(Frozen):
     question: Question | None = None
     """The values as the column holds them; None if all files of the kind decline."""
     report: Any = None
-    """The report of a file without any of the values; name, row groups and bytes are those of the
-    file that was judged."""
+    """The report of a file without any of the values; name, row groups, bytes and warnings are
+    those of the file that was judged."""
     is_in_table: bool = False
     """Whether the files belong to a table with a known schema, so that folders state nothing."""
+    confirms: bool = False
+    """Whether the column is read where values may be."""
 
 
 def key_of_kind(footer: Footer) -> bytes | None:
@@ -95,9 +99,16 @@ def declining(key: bytes) -> KindJudgment:
 
 
 def judge_kind(
-    file: ParquetFile, key: bytes, question: Question, report: Any, *, filters_only: bool
+    file: ParquetFile,
+    key: bytes,
+    question: Question,
+    report: Any,
+    *,
+    filters_only: bool,
+    confirms: bool,
 ) -> KindJudgment:
-    """Judge the kind of a file for a question about one of its columns."""
+    """Judge the kind of a file for a question about one of its columns, which is read where values
+    may be if it `confirms` and the scan can do that."""
     column = question.column
     footer = file.footer
     if footer.index is None or _depends_on_more(footer, question):
@@ -110,6 +121,11 @@ def judge_kind(
     flags = _flags_of_bounds(footer, column)
     if filters_only:
         flags |= _FILTERS_ONLY
+    if question.may_have_other_meaning:
+        flags |= _WITH_BOUNDS
+    confirms = confirms and _shows_rows(question, order)
+    if confirms:
+        flags |= _CONFIRMS
     usual = statistics.undoubted_numbers(footer, column)
     low = high = 0
     if usual is not None:
@@ -135,14 +151,15 @@ def judge_kind(
         low,
         high,
         len(keys),
+        column.max_definition,
     )
     kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
-    return KindJudgment(kind, question, report, file.is_in_table)
+    return KindJudgment(kind, question, report, file.is_in_table, confirms)
 
 
 def _numbers(flags: int, *others: int) -> bytes:
     numbers = array("q", [flags, *others])
-    numbers.extend([0] * (9 - len(numbers)))
+    numbers.extend([0] * (10 - len(numbers)))
     return numbers.tobytes()
 
 
@@ -155,7 +172,16 @@ def _depends_on_more(footer: Footer, question: Question) -> bool:
     )
     if not is_plain or equals.uncertainty(footer, column):
         return True
-    return bool(question.verdicts or question.has_buffers or question.may_have_other_meaning)
+    return bool(question.verdicts or question.has_buffers)
+
+
+def _shows_rows(question: Question, order: str | None) -> bool:
+    """Return whether the scan can read which rows have the values: the key of each shows its bytes,
+    and none is rounded."""
+    if order in (None, statistics.FLOAT) or len(question.row.keys) != len(question.row.hashes):
+        return False
+    column = question.column
+    return not (column.max_repetition or column.reading.table_type)
 
 
 def _flags_of_bounds(footer: Footer, column: Column) -> int:

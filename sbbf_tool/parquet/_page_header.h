@@ -12,6 +12,7 @@ enum { PLAIN_ENCODING = 0, PLAIN_DICTIONARY = 2, RLE_ENCODING = 3, DELTA_LENGTH_
 /* Field ids in parquet.thrift. */
 enum { PAGE_TYPE = 1, PAGE_SIZE, PAGE_STORED, PAGE_CRC, DATA_HEADER, DICTIONARY_HEADER = 7, DATA_HEADER_V2 };
 enum { DATA_VALUES = 1, DATA_ENCODING, DATA_DEFINITION, DATA_REPETITION };
+enum { DICTIONARY_VALUES = 1, DICTIONARY_ENCODING };
 enum { V2_VALUES = 1, V2_NULLS, V2_ROWS, V2_ENCODING, V2_DEFINITION_BYTES, V2_REPETITION_BYTES, V2_IS_COMPRESSED };
 
 enum { NUM_IDS = 9, DEEPEST = 32 };
@@ -21,6 +22,7 @@ struct page {
     int64_t type, size, stored;
     int64_t values;          /* Of a data page, nulls included; else 0. */
     int64_t encoding;        /* Of a data page; else -1. */
+    int64_t entries, entry_encoding; /* Of a dictionary page that states both; else -1. */
     int has_crc, is_compressed;
     uint32_t crc;
     int64_t definition_encoding, repetition_encoding; /* of levels */
@@ -35,6 +37,7 @@ struct fields {
 
 static const uint8_t KINDS_OF_HEADER[NUM_IDS] = {0, I32, I32, I32, I32, STRUCT, STRUCT, STRUCT, STRUCT};
 static const uint8_t KINDS_OF_DATA[NUM_IDS] = {0, I32, I32, I32, I32, STRUCT};
+static const uint8_t KINDS_OF_DICTIONARY[NUM_IDS] = {0, I32, I32, TRUE_};
 static const uint8_t KINDS_OF_DATA_V2[NUM_IDS] = {0, I32, I32, I32, I32, I32, I32, TRUE_, STRUCT};
 
 static int has_all(const struct fields *fields, unsigned ids)
@@ -101,6 +104,16 @@ static int read_data_header_v2(const struct footer *f, Py_ssize_t pos, struct pa
     return page->definition_bytes >= 0 && page->repetition_bytes >= 0;
 }
 
+static int read_dictionary_header(const struct footer *f, Py_ssize_t pos, struct page *page)
+{
+    struct fields dictionary;
+    if (read_fields(f, pos, KINDS_OF_DICTIONARY, &dictionary, 2) == REFUSED || !has_all(&dictionary, 1u << DICTIONARY_VALUES | 1u << DICTIONARY_ENCODING))
+        return 0;
+    page->entries = dictionary.values[DICTIONARY_VALUES];
+    page->entry_encoding = dictionary.values[DICTIONARY_ENCODING];
+    return 1;
+}
+
 /* Read the header at `pos`; return the position after it. */
 static Py_ssize_t read_page_header(const struct footer *f, Py_ssize_t pos, struct page *page)
 {
@@ -115,12 +128,14 @@ static Py_ssize_t read_page_header(const struct footer *f, Py_ssize_t pos, struc
     page->stored = header.values[PAGE_STORED];
     page->has_crc = has_all(&header, 1u << PAGE_CRC);
     page->crc = (uint32_t)header.values[PAGE_CRC];
-    page->encoding = -1;
+    page->encoding = page->entries = page->entry_encoding = -1;
     int is_known = 1;
     if (page->type == PAGE_OF_DATA)
         is_known = has_all(&header, 1u << DATA_HEADER) && read_data_header(f, (Py_ssize_t)header.values[DATA_HEADER], page);
     else if (page->type == PAGE_OF_DATA_V2)
         is_known = has_all(&header, 1u << DATA_HEADER_V2) && read_data_header_v2(f, (Py_ssize_t)header.values[DATA_HEADER_V2], page);
+    else if (page->type == PAGE_OF_DICTIONARY)
+        is_known = has_all(&header, 1u << DICTIONARY_HEADER) && read_dictionary_header(f, (Py_ssize_t)header.values[DICTIONARY_HEADER], page);
     return is_known && page->size >= 0 && page->stored >= 0 && page->values >= 0 ? end : REFUSED;
 }
 

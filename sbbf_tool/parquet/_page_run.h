@@ -11,18 +11,25 @@
 #include "_page_header.h"
 #include "_snappy.h"
 
-enum { CODEC_NONE = 0, CODEC_SNAPPY = 1 };
+enum { CODEC_NONE = 0, CODEC_SNAPPY = 1, NUM_CODECS = 8 };
 enum { LENGTH_BYTES = 4 };
 
 enum form { ANY_PAGES, PLAIN_PAGES, INDEX_PAGES };
 
-struct span {
+struct page_span {
     int64_t pages, bytes, values; /* bytes with headers, as stored; values with nulls */
     int64_t sizes, largest;       /* the most bytes that a reader allocates, of all pages and of the largest one */
 };
 
+/* Codecs besides Snappy: return whether the bytes decompress to exactly `size` bytes. */
+struct codecs {
+    int (*decompress)(struct codecs *codecs, int64_t codec, const uint8_t *stored, size_t stored_size, uint8_t *plain, size_t size);
+    void *functions, *thread; /* of _codecs.h */
+};
+
 struct shape {
-    int codec;
+    int64_t codec;
+    struct codecs *codecs;        /* NULL if there are no others */
     size_t width;                 /* bytes of a value; 0 for BYTE_ARRAY */
     unsigned definition, repetition; /* the highest levels */
     uint32_t num_entries;         /* of the dictionary */
@@ -47,7 +54,7 @@ static int has_form(const struct page *page, enum form form)
 }
 
 /* Add a page that ends by `most_end` to an span, unless there are too many values or bytes. */
-static int add_page(struct span *span, const struct page *page, int64_t most_values, int64_t most_end, int64_t most_sizes)
+static int add_page(struct page_span *span, const struct page *page, int64_t most_values, int64_t most_end, int64_t most_sizes)
 {
     int64_t end = page->body + page->stored, largest = largest_size(page);
     if (end > most_end || page->values > most_values - span->values || largest > most_sizes - span->sizes)
@@ -61,9 +68,9 @@ static int add_page(struct span *span, const struct page *page, int64_t most_val
 }
 
 /* Measure the pages of a form from the first byte on, up to `most_values`. A page may end behind the bytes, but by `most_end`. */
-static struct span measure_pages(const struct footer *f, enum form form, int64_t most_values, int64_t most_end, int64_t most_sizes)
+static struct page_span measure_pages(const struct footer *f, enum form form, int64_t most_values, int64_t most_end, int64_t most_sizes)
 {
-    struct span span = {0, 0, 0, 0, 0};
+    struct page_span span = {0, 0, 0, 0, 0};
     struct page page;
     while (span.bytes < f->size && span.values < most_values)
         if (read_page_header(f, (Py_ssize_t)span.bytes, &page) == REFUSED || !has_form(&page, form) ||
@@ -83,7 +90,12 @@ static const uint8_t *decompress(const struct shape *shape, const uint8_t *store
 {
     if (shape->codec == CODEC_NONE)
         return stored_size == size ? stored : NULL;
-    return decompress_snappy(stored, stored_size, scratch, size) ? scratch : NULL;
+    int is_done = 0;
+    if (shape->codec == CODEC_SNAPPY)
+        is_done = decompress_snappy(stored, stored_size, scratch, size);
+    else if (shape->codecs)
+        is_done = shape->codecs->decompress(shape->codecs, shape->codec, stored, stored_size, scratch, size);
+    return is_done ? scratch : NULL;
 }
 
 /* Split a page of version 1: each kind of levels, unless they are always 0, follows its length. */
@@ -147,9 +159,16 @@ static int are_byte_arrays(const uint8_t *values, size_t size, int64_t count)
     return at == size;
 }
 
+static int are_plain(const struct shape *shape, const struct parts *parts, int64_t count)
+{
+    if (!shape->width)
+        return are_byte_arrays(parts->values, parts->size, count);
+    return parts->size / shape->width == (size_t)count && parts->size % shape->width == 0;
+}
+
 static int collect_plain(const struct shape *shape, const struct parts *parts, int64_t count, struct collected *c)
 {
-    if (shape->width ? parts->size / shape->width != (size_t)count || parts->size % shape->width : !are_byte_arrays(parts->values, parts->size, count))
+    if (!are_plain(shape, parts, count))
         return 0;
     memcpy(c->values + c->size, parts->values, parts->size);
     c->size += (int64_t)parts->size;
@@ -186,15 +205,15 @@ static int collect_page(const struct shape *shape, const struct page *page, cons
 }
 
 /* Collect the pages of an span that `measure_pages` has found in the bytes; return that of the pages before the first unexpected one. */
-static struct span collect_pages(const struct footer *f, const struct shape *shape, const struct span *all, struct collected *c)
+static struct page_span collect_pages(const struct footer *f, const struct shape *shape, const struct page_span *all, struct collected *c)
 {
-    struct span done = {0, 0, 0, 0, 0};
+    struct page_span done = {0, 0, 0, 0, 0};
     struct page page;
     while (done.pages < all->pages) {
         if (read_page_header(f, (Py_ssize_t)done.bytes, &page) == REFUSED)
             break;
         uint8_t *present = shape->definition ? c->present + done.values : NULL;
-        struct span next = done;
+        struct page_span next = done;
         if (!add_page(&next, &page, all->values, f->size, all->sizes) || !collect_page(shape, &page, f->data + page.body, present, c))
             break;
         done = next;

@@ -2,7 +2,7 @@
  *
  * A call answers for the pages before the first one that it does not expect, which may be none, and never reports an error of a file. The GIL
  * is released, so each buffer is immutable `bytes`. */
-#include "_page_run.h"
+#include "_codecs.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
     struct footer f;
     int form;
     long long most_values, most_end;
-    struct span span;
+    struct page_span span;
     if (!PyArg_ParseTuple(args, "SiLL:measure", &data, &form, &most_values, &most_end) || !bytes_of(data, &f))
         return NULL;
     if (form < ANY_PAGES || form > INDEX_PAGES)
@@ -45,12 +45,11 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
 
 static int is_shape(const struct shape *shape, int form, long long width, long long num_entries)
 {
-    int has_codec = shape->codec == CODEC_NONE || shape->codec == CODEC_SNAPPY;
-    return has_codec && (form == PLAIN_PAGES || form == INDEX_PAGES) && width >= 0 && width <= INT32_MAX && num_entries >= 0 && num_entries <= UINT32_MAX;
+    return has_codec(shape->codecs->functions, shape->codec) && (form == PLAIN_PAGES || form == INDEX_PAGES) && width >= 0 && width <= INT32_MAX && num_entries >= 0 && num_entries <= UINT32_MAX;
 }
 
 /* Build the result: the span, the values, and the levels as flags, or None if each value is present. */
-static PyObject *build_run(const struct span *done, PyObject *values, PyObject *present, const struct collected *c)
+static PyObject *build_run(const struct page_span *done, PyObject *values, PyObject *present, const struct collected *c)
 {
     if (PyByteArray_Resize(values, (Py_ssize_t)c->size) < 0 || PyByteArray_Resize(present, c->count == done->values ? 0 : (Py_ssize_t)done->values) < 0)
         return NULL;
@@ -58,7 +57,7 @@ static PyObject *build_run(const struct span *done, PyObject *values, PyObject *
                          (long long)c->count, values, c->count == done->values ? Py_None : present);
 }
 
-static PyObject *collect(const struct footer *f, const struct shape *shape, const struct span *all)
+static PyObject *collect(const struct footer *f, const struct shape *shape, const struct page_span *all)
 {
     int64_t room = shape->form == PLAIN_PAGES ? all->sizes : all->values * (int64_t)sizeof(uint32_t);
     PyObject *values = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)room), *result = NULL;
@@ -68,10 +67,10 @@ static PyObject *collect(const struct footer *f, const struct shape *shape, cons
         PyErr_NoMemory();
     } else if (values && present) {
         struct collected c = {(uint8_t *)PyByteArray_AsString(values), (uint8_t *)PyByteArray_AsString(present), scratch, 0, 0};
-        struct span done;
-        Py_BEGIN_ALLOW_THREADS
+        struct page_span done;
+        shape->codecs->thread = PyEval_SaveThread();
         done = collect_pages(f, shape, all, &c);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(shape->codecs->thread);
         result = build_run(&done, values, present, &c);
     }
     free(scratch);
@@ -82,15 +81,19 @@ static PyObject *collect(const struct footer *f, const struct shape *shape, cons
 
 static PyObject *py_collect(PyObject *self, PyObject *args)
 {
-    PyObject *data;
+    PyObject *data, *functions;
     struct footer f;
-    struct shape shape;
+    struct codecs codecs = {decompress_by_python, NULL, NULL};
+    struct shape shape = {.codecs = &codecs};
     int form;
-    long long width, num_entries, most_values;
-    struct span all;
-    if (!PyArg_ParseTuple(args, "SiiLIILL:collect", &data, &form, &shape.codec, &width, &shape.definition, &shape.repetition, &num_entries, &most_values) ||
+    long long codec, width, num_entries, most_values;
+    struct page_span all;
+    if (!PyArg_ParseTuple(args, "SiLO!LIILL:collect", &data, &form, &codec, &PyTuple_Type, &functions, &width, &shape.definition, &shape.repetition,
+                          &num_entries, &most_values) ||
         !bytes_of(data, &f))
         return NULL;
+    codecs.functions = functions;
+    shape.codec = codec;
     if (!is_shape(&shape, form, width, num_entries))
         return refuse("not a shape of pages");
     shape.form = (enum form)form;
@@ -109,7 +112,7 @@ static PyMethodDef methods[] = {
      "measure(data, form, most_values, most_end): the pages of a form from the first byte on, by their headers: number of pages, bytes, values with\n"
      "nulls, and the most bytes that a reader allocates for them."},
     {"collect", py_collect, METH_VARARGS,
-     "collect(data, form, codec, width, definition, repetition, num_entries, most_values): the same of pages that are whole and as expected; the\n"
+     "collect(data, form, codec, codecs, width, definition, repetition, num_entries, most_values): the same of pages that are whole and as expected; the\n"
      "number of their values without nulls, the values, and a byte for each level that is 1 if the value is present, None if all are."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,3 +1,7 @@
+from collections.abc import Callable
+
+Codec = Callable[[memoryview, memoryview], int]
+
 ANY: int
 PLAIN: int
 INDICES: int
@@ -7,6 +11,7 @@ def collect(
     data: bytes,
     form: int,
     codec: int,
+    codecs: tuple[Codec | None, ...],
     width: int,
     definition: int,
     repetition: int,

@@ -9,6 +9,7 @@
 #error "The scan needs pread. Without it, files are opened one by one."
 #endif
 
+#include "_codecs.h"
 #include "_scan.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static struct answer scan_file(const char *name, struct input *input, struct wal
 {
     struct answer answer = {DECLINED, 0};
     struct stat before, after;
-    size_t hits = w->s->hits.count;
+    struct mark results = mark_results(w->s);
     /* Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes. */
     int descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
@@ -71,7 +72,7 @@ static struct answer scan_file(const char *name, struct input *input, struct wal
         input->size = before.st_size;
         answer = answer_file(input, w, kinds, num_kinds, path);
         if (answer.kind >= 0 && (fstat(descriptor, &after) != 0 || !is_unchanged(&before, &after))) {
-            w->s->hits.count = hits;
+            drop_results(w->s, results);
             answer.kind = DECLINED;
         }
     }
@@ -99,6 +100,8 @@ static int is_kind(const struct kind *kind, size_t offsets_size)
     uint64_t before = 0, offset;
     size_t each = sizeof(int64_t);
     if (kind->leaf < 0 || kind->leaf >= kind->num_leaves || kind->num_keys > kind->num_hashes)
+        return 0;
+    if (kind->flags & CONFIRMS && !may_confirm(kind))
         return 0;
     switch (kind->order) {
     case NO_ORDER:
@@ -134,12 +137,12 @@ static int is_kind(const struct kind *kind, size_t offsets_size)
     return kind->keys_size / each == kind->num_keys && kind->keys_size % each == 0;
 }
 
-/* Read a kind: its key, nine numbers, the keys of the values, their offsets and their hashes. */
+/* Read a kind: its key, ten numbers, the keys of the values, their offsets and their hashes. */
 static int to_kind(PyObject *tuple, struct kind *kind)
 {
     const uint8_t *numbers;
     size_t numbers_size, offsets_size, hashes_size;
-    int64_t each[9];
+    int64_t each[10];
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 5 || !bytes_at(tuple, 0, &kind->key, &kind->key_size) ||
         !bytes_at(tuple, 1, &numbers, &numbers_size) || !bytes_at(tuple, 2, &kind->keys, &kind->keys_size) ||
         !bytes_at(tuple, 3, &kind->offsets, &offsets_size) || !bytes_at(tuple, 4, &kind->hashes, &hashes_size) || numbers_size != sizeof each)
@@ -154,6 +157,7 @@ static int to_kind(PyObject *tuple, struct kind *kind)
     kind->usual_low = each[6];
     kind->usual_high = each[7];
     kind->num_keys = (size_t)each[8];
+    kind->definition = each[9];
     kind->num_hashes = hashes_size / sizeof(uint64_t);
     return kind->flags & ALWAYS_DECLINES || (each[8] >= 0 && is_kind(kind, offsets_size));
 }
@@ -185,28 +189,31 @@ static void scan_all(const char *names, size_t num_names, const struct kind *kin
 
 static PyObject *scan_names(const char *names, size_t num_names, const struct kind *kinds, size_t num_kinds, struct walk *w)
 {
-    PyObject *answers, *hits;
+    PyObject *answers, *hits, *rows, *bounds;
     answers = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(num_names * COLUMNS_OF_ANSWER * sizeof(int64_t)));
     if (!answers)
         return NULL;
     int64_t *columns = (int64_t *)PyBytes_AsString(answers);
-    Py_BEGIN_ALLOW_THREADS
+    w->codecs->thread = PyEval_SaveThread();
     scan_all(names, num_names, kinds, num_kinds, w, columns);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(w->codecs->thread);
     hits = as_bytes(w->s->hits.items, w->s->hits.count);
-    if (!hits) {
-        Py_DECREF(answers);
-        return NULL;
-    }
-    return Py_BuildValue("NN", answers, hits);
+    rows = as_bytes(w->s->rows.items, w->s->rows.count);
+    bounds = PyBytes_FromStringAndSize((const char *)w->s->bounds.data, (Py_ssize_t)w->s->bounds.size);
+    PyObject *result = hits && rows && bounds ? PyTuple_Pack(4, answers, hits, rows, bounds) : NULL;
+    Py_DECREF(answers);
+    Py_XDECREF(hits);
+    Py_XDECREF(rows);
+    Py_XDECREF(bounds);
+    return result;
 }
 
 static PyObject *py_scan(PyObject *self, PyObject *args)
 {
-    PyObject *names, *kinds_tuple, *table, *left_out, *result = NULL;
+    PyObject *names, *kinds_tuple, *table, *left_out, *functions, *result = NULL;
     const uint8_t *text = NULL, *table_data = NULL, *left_out_data = NULL;
     size_t text_size = 0, table_size = 0, left_out_size = 0, num_names = 0;
-    if (!PyArg_ParseTuple(args, "SO!SS:scan", &names, &PyTuple_Type, &kinds_tuple, &table, &left_out))
+    if (!PyArg_ParseTuple(args, "SO!SSO!:scan", &names, &PyTuple_Type, &kinds_tuple, &table, &left_out, &PyTuple_Type, &functions))
         return NULL;
     if (!bytes_at(args, 0, &text, &text_size) || !bytes_at(args, 2, &table_data, &table_size) || !bytes_at(args, 3, &left_out_data, &left_out_size))
         return NULL;
@@ -219,7 +226,9 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     struct scratch *s = calloc(1, sizeof *s);
     if (kinds && s) {
         struct walk w = {.f = {NULL, 0, table_data, (Py_ssize_t)(table_size / (SLOTS * SLOT_BYTES)), MAX_DEPTH, NULL}, .s = s};
+        struct codecs codecs = {decompress_by_python, functions, NULL};
         w.check = check;
+        w.codecs = &codecs;
         w.names = left_out_data;
         w.names_size = left_out_size;
         int is_valid = is_table(&w.f, (Py_ssize_t)table_size);
@@ -294,9 +303,11 @@ static PyObject *py_places(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"scan", py_scan, METH_VARARGS,
-     "scan(names, kinds, table, left_out): four numbers per file, and three per hit. Of a file: the number of the kind by which it is answered, or\n"
-     "DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group and hash. Each name\n"
-     "ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length."},
+     "scan(names, kinds, table, left_out, codecs): four numbers per file, three per hit, and four per row. Of a file: the number of the kind by which it is answered, or\n"
+     "DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group and hash. Of a\n"
+     "row that has a value, if the kind confirms: the numbers of file, row group, row in the file and hash. And, if a kind needs them, of min and\n"
+     "max of the first row group: the number of the file, their lengths, and their bytes. Each name ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length,\n"
+     "`codecs` the functions that decompress pages, by the numbers of the codecs."},
     {"key", py_key, METH_VARARGS, "key(footer, table, left_out): the bytes that decide the kind of a file; None if a scan would decline it."},
     {"places", py_places, METH_VARARGS,
      "places(footer, table, start): what belongs to the chunks of a plain footer that begins at `start`: from and to of pages and page indexes,\n"
@@ -307,6 +318,7 @@ static PyMethodDef methods[] = {
 static int begin(PyObject *module)
 {
     check = best_check();
+    fill_crc_tables();
     return PyModule_AddIntConstant(module, "DECLINED", DECLINED) < 0 || PyModule_AddIntConstant(module, "UNKNOWN_KIND", UNKNOWN_KIND) < 0 ? -1 : 0;
 }
 

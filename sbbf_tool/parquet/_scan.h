@@ -21,13 +21,14 @@
 
 #include "../bloom/_sbbf.h"
 #include "_definition.h"
+#include "_page_run.h"
 
 enum { DECLINED = -1, UNKNOWN_KIND = -2 }; /* In place of the number of the kind whose judgment answered. */
 
 /* Field ids in parquet.thrift. */
 enum { NUM_ROWS = 3, PAIR_KEY = 1 };
 enum { FILE_PATH = 1, OFFSET_INDEX_OFFSET = 4, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH };
-enum { TYPE = 1, NUM_VALUES = 5, COMPRESSED_SIZE = 7, DATA_PAGE = 9, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, FILTER_OFFSET = 14, FILTER_LENGTH };
+enum { TYPE = 1, CODEC = 4, NUM_VALUES, COMPRESSED_SIZE = 7, DATA_PAGE = 9, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, FILTER_OFFSET = 14, FILTER_LENGTH };
 enum { OLD_MAX = 1, OLD_MIN, NULL_COUNT, MAX_VALUE = 5, MIN_VALUE };
 
 enum {
@@ -71,6 +72,12 @@ struct scratch {
     struct numbers spans;   /* From and to of pages and page indexes. */
     struct numbers filters; /* Of each filter its offset, its stated length or -1, and the number of its chunk. */
     struct numbers hits;    /* Path, row group and hash of each hash that a filter may hold. */
+    struct numbers row_counts; /* The rows of each row group, -1 if they are not stated. */
+    struct numbers rows;    /* Path, row group, row in the file and hash of each row that has a value. */
+    struct numbers entries; /* Entry of a dictionary, and the hash that it equals. */
+    struct numbers matches; /* The same of values of pages. */
+    struct bytes bounds;    /* Path, lengths and bytes of min and max of the first row group. */
+    struct bytes pages, content, present, plain, table, first;
 };
 
 static void free_scratch(struct scratch *s)
@@ -83,6 +90,17 @@ static void free_scratch(struct scratch *s)
     free(s->spans.items);
     free(s->filters.items);
     free(s->hits.items);
+    free(s->row_counts.items);
+    free(s->rows.items);
+    free(s->entries.items);
+    free(s->matches.items);
+    free(s->bounds.data);
+    free(s->pages.data);
+    free(s->content.data);
+    free(s->present.data);
+    free(s->plain.data);
+    free(s->table.data);
+    free(s->first.data);
 }
 
 /* Make room for this many bytes, and keep those that are there; return whether there was memory. */
@@ -171,12 +189,15 @@ enum {
     RELIABLE = 8,     /* The older min and max count at all. */
     FILTERS_ONLY = 16, /* Nothing but filters excludes a value. */
     HAS_USUAL = 32,   /* A chunk with a bound outside of the usual numbers declines. */
+    WITH_BOUNDS = 128, /* Warnings depend on min and max of the first row group. */
+    CONFIRMS = 64,    /* The column is read where the filter may hold a value: see _confirm.h. */
 };
 
 struct kind {
     const uint8_t *key;
     size_t key_size;
     int64_t flags, num_leaves, leaf, type, width, order, usual_low, usual_high;
+    int64_t definition; /* The highest definition level of the column. */
     size_t num_keys; /* The first hashes have keys, ascending. */
     const uint8_t *keys;
     size_t keys_size;
@@ -189,13 +210,14 @@ struct kind {
 
 struct walk {
     check_hashes check;
+    struct codecs *codecs; /* NULL if pages in other codecs than Snappy are not read */
     struct footer f;
     struct scratch *s;
     int64_t footer_start;
     const uint8_t *names; /* Of key-values that decide nothing; each follows its length in one byte. */
     size_t names_size;
     uint64_t elements, num_schema, num_pairs, num_orders, num_row_groups, num_chunks; /* Chunks in each row group. */
-    int64_t num_rows;
+    int64_t num_rows, chunk_bytes; /* Bytes of all chunks together. */
     unsigned chunk_struct;
     size_t last_span[3]; /* One more than the place of the last span of pages, and of each page index. */
 };
@@ -299,6 +321,8 @@ static int note_place(struct walk *w, const struct place *p)
         first = p->dictionary;
     if (p->index > 0 && (p->index < first || first <= 0))
         first = p->index;
+    if (p->size > 0)
+        w->chunk_bytes += p->size < w->footer_start ? p->size : w->footer_start;
     if (!note_span(w, 0, first, p->size) || !note_span(w, 1, p->column_index, p->column_index_length) ||
         !note_span(w, 2, p->offset_index, p->offset_index_length))
         return 0;
@@ -405,16 +429,20 @@ static Py_ssize_t walk_row_group(struct walk *w, Py_ssize_t pos, unsigned number
 {
     struct field field = {0, STOP};
     uint64_t count;
+    int64_t num_rows = -1;
     int element, has_list = 0;
     for (;;) {
         pos = read_field(&w->f, pos, &field);
         if (pos == REFUSED)
             return REFUSED;
         if (field.kind == STOP)
-            return has_list ? pos : REFUSED;
+            return has_list && push(&w->s->row_counts, num_rows) ? pos : REFUSED;
         const uint8_t *slot = find_slot(&w->f, number, &field);
         if (!slot || field.id != COLUMNS) {
-            pos = read_known_or_skip(&w->f, pos, slot, &field, IN_ROW_GROUP);
+            if (slot && field.id == NUM_ROWS)
+                pos = read_int(&w->f, pos, field.kind, &num_rows);
+            else
+                pos = read_known_or_skip(&w->f, pos, slot, &field, IN_ROW_GROUP);
             if (pos == REFUSED)
                 return REFUSED;
             continue;
@@ -487,9 +515,9 @@ static int walk_footer(struct walk *w)
     Py_ssize_t pos = 0, start;
     uint32_t seen = 0;
     uint64_t elements;
-    w->s->key.size = w->s->chunks.count = w->s->spans.count = w->s->filters.count = 0;
+    w->s->key.size = w->s->chunks.count = w->s->spans.count = w->s->filters.count = w->s->row_counts.count = 0;
     w->elements = w->num_schema = w->num_pairs = w->num_orders = w->num_row_groups = w->num_chunks = 0;
-    w->num_rows = 0;
+    w->num_rows = w->chunk_bytes = 0;
     memset(w->last_span, 0, sizeof w->last_span);
     w->f.elements = &w->elements;
     for (;;) {
@@ -537,7 +565,7 @@ struct span {
 };
 
 struct chunk {
-    int64_t type, num_values, nulls, filter, filter_length;
+    int64_t type, codec, num_values, nulls, size, data, dictionary, filter, filter_length;
     int has_type, has_values, has_statistics, has_nulls, has_filter_length;
     struct span bounds[MIN_VALUE + 1];
 };
@@ -592,6 +620,18 @@ static Py_ssize_t read_meta(const struct footer *f, Py_ssize_t pos, unsigned num
         case NUM_VALUES:
             pos = read_int(f, pos, field.kind, &chunk->num_values);
             chunk->has_values = 1;
+            break;
+        case CODEC:
+            pos = read_int(f, pos, field.kind, &chunk->codec);
+            break;
+        case COMPRESSED_SIZE:
+            pos = read_int(f, pos, field.kind, &chunk->size);
+            break;
+        case DATA_PAGE:
+            pos = read_int(f, pos, field.kind, &chunk->data);
+            break;
+        case DICTIONARY_PAGE:
+            pos = read_int(f, pos, field.kind, &chunk->dictionary);
             break;
         case STATISTICS:
             pos = read_statistics(f, pos, nested_in(slot), chunk);
@@ -1012,14 +1052,36 @@ static int query_filter(struct query *q, const struct chunk *chunk, const struct
     return 0;
 }
 
+/* Note min and max of the first row group: see `warnings` in question.py. */
+static int note_bounds(struct query *q, const struct chunk *chunk)
+{
+    struct bytes *bounds = &q->w->s->bounds;
+    struct span pair[2];
+    if (!(q->kind->flags & WITH_BOUNDS) || q->row_group || !find_bounds(q->kind, chunk, pair))
+        return 1;
+    const int64_t head[] = {q->path, (int64_t)pair[0].length, (int64_t)pair[1].length};
+    if (!make_room(bounds, bounds->size + sizeof head + pair[0].length + pair[1].length))
+        return 0;
+    memcpy(bounds->data + bounds->size, head, sizeof head);
+    bounds->size += sizeof head;
+    for (int at = 0; at < 2; at++) {
+        memcpy(bounds->data + bounds->size, pair[at].data, pair[at].length);
+        bounds->size += pair[at].length;
+    }
+    return 1;
+}
+
+#include "_confirm.h"
+
 /* --- The file --- */
 
 /* Return whether the row group answers; hits are in the scratch. See `narrow` in pruning.py. */
 static int answer_row_group(struct query *q, Py_ssize_t pos)
 {
     const struct kind *kind = q->kind;
-    struct chunk chunk = {0};
+    struct chunk chunk = {.codec = -1};
     struct slice slice;
+    size_t hits = q->w->s->hits.count;
     int is_empty;
     /* See `ensure_type` in footer.py; counts that contradict each other are for Python. */
     if (!read_chunk(q->w, pos, &chunk) || !chunk.has_type || chunk.type != kind->type || !chunk.has_values || chunk.num_values < 0)
@@ -1027,13 +1089,19 @@ static int answer_row_group(struct query *q, Py_ssize_t pos)
     if (chunk.has_nulls && (chunk.nulls < 0 || chunk.nulls > chunk.num_values))
         return 0;
     int64_t non_null = count_non_null(&chunk);
-    if (!narrow(kind, &chunk, non_null, &slice, &is_empty))
+    if (!note_bounds(q, &chunk) || !narrow(kind, &chunk, non_null, &slice, &is_empty))
         return 0;
     if (is_empty || (slice.from >= slice.to && kind->num_hashes == kind->num_keys))
         return 1;
     if (slice.from > slice.to)
         return 0;
-    return query_filter(q, &chunk, &slice, non_null);
+    if (!query_filter(q, &chunk, &slice, non_null))
+        return 0;
+    if (!(kind->flags & CONFIRMS) || q->w->s->hits.count == hits)
+        return 1;
+    int is_read = confirm_row_group(q, &chunk, hits);
+    q->w->s->hits.count = hits;
+    return is_read;
 }
 
 struct answer {
@@ -1068,12 +1136,30 @@ static int read_footer(struct input *in, struct walk *w)
     return 1;
 }
 
+/* What of the results of a scan came before a file. */
+struct mark {
+    size_t hits, rows, bounds;
+};
+
+static struct mark mark_results(const struct scratch *s)
+{
+    return (struct mark){s->hits.count, s->rows.count, s->bounds.size};
+}
+
+static void drop_results(struct scratch *s, struct mark before)
+{
+    s->hits.count = before.hits;
+    s->rows.count = before.rows;
+    s->bounds.size = before.bounds;
+}
+
 /* Answer for a file; `w` has the table, the names and the scratch. Hits are appended to those in the scratch. */
 static struct answer answer_file(struct input *in, struct walk *w, const struct kind *kinds, size_t num_kinds, int64_t path)
 {
     struct scratch *s = w->s;
     struct answer answer = {DECLINED, 0};
-    size_t at = 0, hits = s->hits.count;
+    struct mark before = mark_results(s);
+    size_t at = 0;
     s->filter_start = s->filter_end = 0;
     if (!read_footer(in, w) || !walk_footer(w))
         return answer;
@@ -1093,7 +1179,7 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
     for (uint64_t number = 0; number < w->num_row_groups; number++) {
         query.row_group = (int64_t)number;
         if (!answer_row_group(&query, (Py_ssize_t)s->chunks.items[number * w->num_chunks + (uint64_t)kind->leaf])) {
-            s->hits.count = hits;
+            drop_results(s, before);
             return answer;
         }
     }

@@ -54,3 +54,16 @@ CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
 }
 """Functions that decompress into memory of the stated size and return the number of bytes written,
 without numpy or pyarrow."""
+
+
+COMPILED_CODECS = (
+    None,
+    None,
+    cramjam.gzip.decompress_into,
+    None,
+    cramjam.brotli.decompress_into,
+    None,
+    cramjam.zstd.decompress_into,
+)
+"""The same by number, where the function itself is that of an extension: C calls these for pages
+that it reads. It needs none for Snappy."""

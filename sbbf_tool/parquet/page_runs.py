@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.parquet.codecs import COMPILED_CODECS
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 
@@ -25,7 +26,11 @@ except ImportError:
 else:
     is_built = True
 
-_CODECS = {CompressionCodec.UNCOMPRESSED: 0, CompressionCodec.SNAPPY: 1}
+_CODECS = {
+    CompressionCodec.UNCOMPRESSED,
+    CompressionCodec.SNAPPY,
+    *(number for number, codec in enumerate(COMPILED_CODECS) if codec is not None),
+}
 _FIRST_WINDOW = 64 << 10
 _LARGEST_WINDOW = 4 << 20
 _GROWTH = 4
@@ -86,7 +91,7 @@ class RunReader:
     def __init__(self, read: Read, column: Column, codec: int, end: int) -> None:
         self._read = read
         self._column = column
-        self._codec = _CODECS.get(codec, -1)
+        self._codec = codec
         self.is_able = is_built and codec in _CODECS
         """Whether pages of the chunk are read here."""
         self._end = end
@@ -150,6 +155,7 @@ class RunReader:
             data,
             form,
             self._codec,
+            COMPILED_CODECS,
             column.width or 0,
             column.max_definition,
             column.max_repetition,

@@ -6,7 +6,7 @@ holds all values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 from sbbf_tool.errors import UsageError
@@ -240,23 +240,25 @@ class Probe(ReadingVerb[ProbeReport]):
 
         if not can_scan():
             return None
-        scan = FileScan(self._judge_kind, context, in_table)
-
-        # A file that may hold a value is read for these.
-        excludes_only = bool(self.confirm or self.rows or self.also)
+        reads = bool(self.confirm or self.rows or self.also)
+        # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
+        has_limit = context.limit.max_page_bytes is not None
+        confirms = reads and not (self.also or has_limit or in_table is not None)
+        judge = partial(self._judge_kind, confirms=confirms)
+        scan = FileScan(judge, context, in_table)
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             reports: list[ProbeReport | None] = []
             for path, file in zip(paths, scan(paths), strict=True):
-                if file is None or (file.hashes and excludes_only):
+                if file is None or (file.hashes and reads):
                     reports.append(None)
                 else:
-                    reports.append(_report_scanned(path, file))
+                    reports.append(_report_scanned(path, file, with_rows=self.rows))
             return reports
 
         return reports_of
 
-    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+    def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""
         from sbbf_tool.file.scan_kinds import declining, judge_kind
 
@@ -264,12 +266,21 @@ class Probe(ReadingVerb[ProbeReport]):
         questions = []
         for condition in conditions:
             question = condition.about
-            if not isinstance(question, Question) or question.may_have_other_meaning:
+            if not isinstance(question, Question):
                 return declining(key)
             questions.append(question)
+        if len(questions) > 1 and any(each.may_have_other_meaning for each in questions):
+            return declining(key)  # the scan knows the bounds of one column
         plain = replace(self, confirm=False, rows=False)
         report = replace(plain._report(file, conditions), hits=(), inconclusive=(), unreadable=())
-        return judge_kind(file, key, questions[0], report, filters_only=self.filters_only)
+        return judge_kind(
+            file,
+            key,
+            questions[0],
+            report,
+            filters_only=self.filters_only,
+            confirms=confirms,
+        )
 
     def _report_rows(
         self, file: ParquetFile, conditions: list[ColumnCondition], tree: Expression
@@ -464,15 +475,20 @@ def _list_notes(question: Question) -> Iterator[str]:
             yield literal.note
 
 
-def _report_scanned(path: str, file: ScannedFile) -> ProbeReport:
+def _report_scanned(path: str, file: ScannedFile, *, with_rows: bool) -> ProbeReport:
     """Return the report of a file that was not opened."""
     changes: dict[str, Any] = {
         "file": path,
         "row_groups": file.row_groups,
         "bytes_read": file.bytes_read,
+        "warnings": file.warnings(),
     }
     if file.hashes:
         changes["hits"] = file.hits()
+    elif file.matches:
+        present = file.present(with_rows=with_rows)
+        changes["hits"] = present.hits
+        changes["rows"] = present.rows
     # Faster than `replace`, which takes longer than the scan of a file.
     return ProbeReport(**{**vars(file.judgment.report), **changes})
 

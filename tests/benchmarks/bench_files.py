@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -585,47 +586,110 @@ def _random_dates(rng: np.random.Generator, count: int) -> pa.Array:
     return pa.array(rng.integers(0, 60_000, count).astype("i4")).cast(pa.date32())
 
 
+def _random_integers(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.array(rng.integers(0, 1 << 62, count))
+
+
+class StoredKeys(NamedTuple):
+    """Keys that are looked for in files of random values."""
+
+    draw: Callable[[np.random.Generator, int], pa.Array]
+    kind: str
+    """The type in DuckDB."""
+    files: int
+    rows: int
+    """Rows of a file."""
+    stored: int
+    others: int
+    """Keys that are not stored."""
+    options: tuple[str, ...]
+    bound: float
+    """The share of DuckDB's processor time that the probe may take."""
+
+
+STORED_KEYS = (
+    StoredKeys(_random_uuids, "varchar", 300, 2000, 10_000, 10_000, ("--confirm", "--rows"), 1.2),
+    StoredKeys(_random_integers, "bigint", 1600, 2000, 25_000, 25_000, ("--confirm",), 1.2),
+    StoredKeys(_random_integers, "bigint", 1600, 2000, 1, 0, ("--confirm",), 0.7),
+    StoredKeys(_random_emails, "varchar", 1, 5_000_000, 2000, 0, ("--confirm",), 1.5),
+    StoredKeys(_random_decimals, "decimal(22, 2)", 1, 5_000_000, 2000, 0, ("--confirm",), 2.0),
+    StoredKeys(_random_dates, "date", 1, 5_000_000, 200, 0, ("--confirm",), 2.5),
+)
+
+
 def stored_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
-    """`--confirm` of keys of which half or all are stored, of other types than integers, beside
-    DuckDB's exact semi-join: many small files, then one large file, of which pages hold many keys.
-    """
+    """Certain answers for keys of which half or all are stored, beside DuckDB's exact semi-join, in
+    processor time: many small files, then one large file, of which pages hold many keys."""
     rng = np.random.default_rng(55)
-    for draw, kind, files, rows, count in (
-        (_random_uuids, "varchar", int(1600 * scale), 2000, 25_000),
-        (_random_emails, "varchar", 1, int(5_000_000 * scale), 2000),
-        (_random_decimals, "decimal(22, 2)", 1, int(5_000_000 * scale), 2000),
-        (_random_dates, "date", 1, int(5_000_000 * scale), 200),
-    ):
-        name = draw.__name__.rpartition("_")[2]
+    for case in STORED_KEYS:
+        name = case.draw.__name__.rpartition("_")[2]
         lake, keys, stored = folder / name, folder / f"{name}.txt", list[object]()
         lake.mkdir()
+        files = case.files if case.files == 1 else int(case.files * scale)
+        rows = int(case.rows * scale) if case.files == 1 else case.rows
         for number in range(files):
-            values = draw(rng, rows)
+            values = case.draw(rng, rows)
             pq.write_table(
                 pa.table({"key": values}),
                 lake / f"{number:05}.parquet",
                 row_group_size=ROW_GROUP_ROWS,
                 bloom_filter_options={"key": {"ndv": min(rows, ROW_GROUP_ROWS), "fpp": 0.01}},
             )
-            share = -(-count // files)
+            share = -(-case.stored // files)
             stored += values.take(rng.choice(rows, min(rows, share), replace=False)).to_pylist()
-        asked = [*stored[:count], *(draw(rng, count).to_pylist() if files > 1 else ())]
+        asked = [*stored[: case.stored], *case.draw(rng, case.others).to_pylist()]
         rng.shuffle(asked)
         keys.write_text("".join(f"{value}\n" for value in asked))
         probe = [SBBF, "probe", "-q", str(lake), "-c", "key", "--values-file", str(keys)]
-        probe.append("--confirm")
-        semi_join = [sys.executable, "-c", _SEMI_JOIN, f"{lake}/*.parquet", str(keys), kind]
-        figure = measure(
-            rounds,
-            f"probe --confirm of {len(asked):,} {name}, {len(stored[:count]):,} of them stored, in "
-            f"{files * rows:,} rows of {format_count(files, 'file')}",
-            command(*probe),
+        probe += case.options
+        semi_join = [sys.executable, "-c", _SEMI_JOIN, f"{lake}/*.parquet", str(keys), case.kind]
+        times = _processor_times(rounds, probe, semi_join)
+        what = f"{len(asked):,} {name}, {min(len(asked), case.stored):,} of them stored"
+        yield Figure(
+            f"probe {' '.join(case.options)} of {what}, in {files * rows:,} rows of "
+            f"{format_count(files, 'file')}, processor time",
+            times["ours"],
             "DuckDB's semi-join",
-            command(*semi_join),
-            Target.of_the_peer(4.0),
+            times["peer"],
+            Target.of_the_peer(case.bound),
+            f"{cost_of(probe)}; DuckDB: {cost_of(semi_join)}",
         )
-        yield figure._replace(note=f"{cost_of(probe)}; DuckDB: {cost_of(semi_join)}")
         shutil.rmtree(lake)
+
+
+def _processor_times(rounds: int, ours: list[str], peer: list[str]) -> dict[str, float]:
+    return in_turn(rounds, {"ours": lambda: usage_of(ours)[0], "peer": lambda: usage_of(peer)[0]})
+
+
+def small_pages(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """A column chunk with a page for each row, beside pyarrow reading it, in processor time."""
+    source, out = folder / "pages.parquet", folder / "out.parquet"
+    filtered = folder / "filtered.parquet"
+    rows = int(400_000 * scale)
+    options = {"use_dictionary": False, "data_page_size": 1, "write_batch_size": 1}
+    pq.write_table(pa.table({"key": np.arange(rows)}), source, **options)
+    subprocess.run([SBBF, "add-filter", "-q", source, "-c", "key", "-o", filtered], check=True)
+    read = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], use_threads=False)"
+    peer = [sys.executable, "-c", read, str(source)]
+    for name, *words in (
+        ("add-filter", str(source), "-c", "key", "-o", str(out)),
+        ("verify", str(filtered)),
+        ("check", str(filtered)),
+    ):
+        ours = [SBBF, name, "-q", *words]
+
+        def usage(ours: list[str] = ours) -> float:
+            out.unlink(missing_ok=True)
+            return usage_of(ours)[0]
+
+        times = in_turn(rounds, {"ours": usage, "peer": lambda: usage_of(peer)[0]})
+        yield Figure(
+            f"{name}, {rows:,} pages of one row, processor time",
+            times["ours"],
+            "pyarrow reading the file",
+            times["peer"],
+            Target.of_the_peer(2.0),
+        )
 
 
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
@@ -742,6 +806,7 @@ BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "keys": many_keys,
     "lake": keys_of_two_writers,
     "stored": stored_keys,
+    "pages": small_pages,
     "footer": wide_footer,
     "start": start,
 }

@@ -6,6 +6,7 @@ import ast
 import os
 import random
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,11 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
             columns = ["id"]
         for name in columns[:40]:
             for value in values:
-                for verb in (Probe(name, [value]), Probe(name, [value, "8"], filters_only=True)):
+                for verb in (
+                    Probe(name, [value]),
+                    Probe(name, [value, "8"], filters_only=True),
+                    Probe(name, [value, "8"], confirm=True, rows=True),
+                ):
                     total += _compare_or_fail_alike(verb, str(path))
     return total
 
@@ -183,10 +188,7 @@ def test_very_many_hits(tmp_path):
     assert len(report.hits) >= 3000
 
 
-@each(
-    "options",
-    [{"confirm": True}, {"confirm": True, "rows": True}, {"also": {"name": ["b"]}}],
-)
+@each("options", [{"confirm": True, "also": {"name": ["b"]}}, {"also": {"name": ["b"]}}])
 def test_files_that_are_excluded_are_not_read(tmp_path, options):
     path = str(tmp_path / "a.parquet")
     filters = {"id": {"ndv": 100, "fpp": 0.001}}
@@ -194,6 +196,98 @@ def test_files_that_are_excluded_are_not_read(tmp_path, options):
     pq.write_table(table, path, bloom_filter_options=filters)
     assert compare(Probe("id", [13, 999], **options), [path]) == (1, 1, 0)
     assert scanned(Probe("id", [14], **options), [path]) == [None]
+
+
+# --- Certain answers ---
+
+CONFIRMED: dict[str, pa.Array] = {
+    "integers": pa.array([*range(40), None, 7, 7, -1] * 5, pa.int64()),
+    "narrow": pa.array([*range(40), None, 7] * 5, pa.int8()),
+    "unsigned": pa.array([*range(40), 2**64 - 1, 7] * 5, pa.uint64()),
+    "texts": pa.array([f"text {n % 50}" if n % 3 else None for n in range(300)]),
+    "empty": pa.array(["", "a", None, ""] * 50),
+    "fixed": pa.array([b"%04d" % (n % 90) for n in range(200)], pa.binary(4)),
+    "decimals": pa.array([Decimal(n) for n in range(-50, 50)] * 3, pa.decimal128(22, 2)),
+    "dates": pa.array(range(200), pa.date32()),
+}
+
+
+@each("column", CONFIRMED)
+def test_the_column_is_read_where_values_may_be(tmp_path, column):
+    """In pages of every form, with several row groups, and for values that are there more than
+    once, in the question or in the file."""
+    paths = []
+    for number, options in enumerate(
+        [
+            {},
+            {"use_dictionary": False},
+            {"compression": "none", "data_page_version": "2.0"},
+            {"data_page_size": 1, "write_batch_size": 3, "write_page_checksum": True},
+            {"dictionary_pagesize_limit": 20, "write_batch_size": 16, "row_group_size": 70},
+            *({"compression": codec} for codec in ("zstd", "gzip", "brotli")),
+        ]
+    ):
+        path = tmp_path / f"{number}.parquet"
+        table = pa.table({"id": column, "other": range(len(column))})
+        filters = {"id": {"ndv": 100, "fpp": 0.05}}
+        pq.write_table(table, path, bloom_filter_options=filters, **options)
+        paths.append(str(path))
+    stored = column.drop_null().unique().to_pylist()
+    values = [*stored, *stored[:3]]
+    for verb in (
+        Probe("id", values, confirm=True),
+        Probe("id", values, rows=True),
+        Probe("id", stored[-1:], confirm=True, rows=True),
+    ):
+        assert compare(verb, paths) == (len(paths), 0, 0)
+    [report] = scanned(Probe("id", values, rows=True), paths[:1])
+    assert len({row.row for row in report.rows}) == len(column) - column.null_count
+
+
+def test_many_certain_rows(tmp_path):
+    """More rows than a report has at once."""
+    path = write(tmp_path / "a.parquet", [n % 2000 for n in range(6000)], row_group_size=4000)
+    verb = Probe("id", list(range(1500)), rows=True)
+    assert compare(verb, [path]) == (1, 0, 0)
+    [report] = scanned(verb, [path])
+    assert len(report.rows) == 4500
+    assert {hit.count for hit in report.hits} == {3}
+
+
+@each(
+    "column, options",
+    [
+        (pa.array([1.5, -0.0] * 9), {}),
+        (pa.array([[1], [2, 1]] * 9), {}),
+        (pa.array(range(18)), {"compression": "lz4"}),
+        (pa.array(range(18)), {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}),
+    ],
+)
+def test_other_columns_are_read_by_opening_the_file(tmp_path, column, options):
+    path = write(tmp_path / "a.parquet", column, **options)
+    name = "id.list.element" if pa.types.is_list(column.type) else "id"
+    verb = Probe(name, ["1", "1.5"], confirm=True)
+    assert compare(verb, [path]).declined == 1
+
+
+def test_a_limit_of_pages_is_for_opened_files(tmp_path):
+    path = write(tmp_path / "a.parquet", range(50))
+    verb = Probe("id", ["5"], confirm=True)
+    assert scanned(verb, [path], max_page_bytes=10) == [None]
+    assert scanned(verb, [path], max_page_bytes=None) != [None]
+
+
+def test_warnings_depend_on_the_bounds_of_the_file(tmp_path):
+    """A UUID may be stored without hyphens; a file whose texts have them gives no warning."""
+    digits = [f"{n:032x}" for n in range(9)]
+    texts = [f"{t[:8]}-{t[8:12]}-{t[12:16]}-{t[16:20]}-{t[20:]}" for t in digits]
+    paths = []
+    for number, ids in enumerate([texts, digits, ["other"], texts]):
+        options = {"write_statistics": number < 3}
+        paths.append(write(tmp_path / f"{number}.parquet", ids, **options))
+    assert compare(Probe("id", texts[:1]), paths) == (4, 2, 0)
+    reports = scanned(Probe("id", texts[:1]), paths)
+    assert [bool(report.warnings) for report in reports] == [False, True, True, True]
 
 
 # --- What declines ---
@@ -378,10 +472,10 @@ def test_invalid_arguments_are_refused():
     table = footer_structs.table_of_structs()
     kind = (b"", bytes(72), b"", b"", b"")
     for arguments in (
-        (b"a", (), table, b""),
-        (b"a\0", (kind,), table, b""),
-        (b"a\0", ((b"",),), table, b""),
-        (b"a\0", (), table[1:], b""),
+        (b"a", (), table, b"", ()),
+        (b"a\0", (kind,), table, b"", ()),
+        (b"a\0", ((b"",),), table, b"", ()),
+        (b"a\0", (), table[1:], b"", ()),
     ):
         with pytest.raises(ValueError, match=r"NUL|not a table"):
             scan._scan.scan(*arguments)
@@ -400,7 +494,7 @@ def test_kinds_with_random_numbers_are_refused_or_answer(tmp_path):
         keys, offsets = (choose.randbytes(8 * choose.randrange(4)) for _ in range(2))
         kind = (key, packed, keys, offsets, choose.randbytes(8 * choose.randrange(4)))
         try:
-            scan._scan.scan(os.fsencode(path) + b"\0", (kind,), table, b"")
+            scan._scan.scan(os.fsencode(path) + b"\0", (kind,), table, b"", ())
         except ValueError:
             continue
 

@@ -40,13 +40,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct shape shape = choose(data);
     uint8_t *pages = copy_of(data + PARAMETERS, size - PARAMETERS);
     struct footer f = {pages, (Py_ssize_t)(size - PARAMETERS), NULL, 0, DEEPEST, NULL};
-    struct span any = measure_pages(&f, ANY_PAGES, data[7] << 8, f.size + data[7], INT64_MAX);
-    struct span all = measure_pages(&f, shape.form, MOST_LEVELS, f.size, MOST_SIZES);
+    struct page_span any = measure_pages(&f, ANY_PAGES, data[7] << 8, f.size + data[7], INT64_MAX);
+    struct page_span all = measure_pages(&f, shape.form, MOST_LEVELS, f.size, MOST_SIZES);
     if (any.values > data[7] << 8 || any.bytes > f.size + data[7] || all.bytes > f.size || all.sizes > MOST_SIZES)
         abort();
     size_t room = shape.form == PLAIN_PAGES ? (size_t)all.sizes : (size_t)all.values * sizeof(uint32_t);
     struct collected c = {malloc(room + !room), malloc((size_t)all.values + 1), malloc((size_t)all.largest + 1), 0, 0};
-    struct span done = collect_pages(&f, &shape, &all, &c);
+    struct page_span done = collect_pages(&f, &shape, &all, &c);
     if (done.pages > all.pages || done.values > all.values || c.count > done.values || c.size > (int64_t)room)
         abort();
     if (shape.form == INDEX_PAGES)

@@ -11,6 +11,8 @@ import pytest
 
 from parquet.made_pages import write_files
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.parquet.pages import page_range
 from support.damage import damage
 from support.sanitized import MOST_BYTES, build_fuzzer, build_sanitized, run_fuzzer, run_sanitized
@@ -21,15 +23,15 @@ PARAMETERS = 8
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="clang of Debian has libFuzzer")
 
 
-@pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The fuzzer, compiled with sanitizers."""
-    return build_fuzzer(tmp_path_factory.mktemp("fuzzer"), HERE / "pages_fuzzer.c")
+@pytest.fixture(scope="module", params=["pages_fuzzer", "confirm_fuzzer"])
+def fuzzer(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A fuzzer, compiled with sanitizers: of runs of pages, or of the rows that a scan reads."""
+    return build_fuzzer(tmp_path_factory.mktemp("fuzzer"), HERE / f"{request.param}.c")
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first pages of chunks of every form, each as columns of several shapes."""
+    """The first pages of chunks of every form, each with several parameters."""
     choose = random.Random(1)
     folder = tmp_path_factory.mktemp("corpus")
     for path in write_files(tmp_path_factory.mktemp("made"), rows=300):
@@ -38,12 +40,27 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 meta = file.footer.chunk(0, column.index)
                 assert meta is not None
                 start, end = page_range(meta)
-                start = max(start, meta.data_page_offset or 0)
-                pages = file.source.read(start, min(end - start, MOST_BYTES - PARAMETERS))
-                for number in range(4):
-                    data = choose.randbytes(PARAMETERS) + pages
-                    (folder / f"{path.stem}-{column.index}-{number}").write_bytes(data)
+                # The pages are those of a whole chunk, or begin after the dictionary.
+                for first in {start, meta.data_page_offset or start}:
+                    pages = file.source.read(first, min(end - first, MOST_BYTES - PARAMETERS))
+                    for number, parameters in enumerate(parameters_of(column, meta, choose)):
+                        name = f"{path.stem}-{column.index}-{first}-{number}"
+                        (folder / name).write_bytes(parameters + pages)
     return folder
+
+
+def parameters_of(column: Column, meta: ColumnMetaData, choose: random.Random) -> list[bytes]:
+    """Return parameters of both fuzzers by which they read a chunk, and others."""
+    codec = meta.codec % 2
+    levels = (column.max_definition, column.max_repetition)
+    width = (None, 4, 8, 5).index(column.width) if column.width in (None, 4, 8, 5) else 0
+    of_runs = ((None, 4, 8).index(column.width) if column.width in (None, 4, 8) else 0, *levels)
+    return [
+        bytes([codec, *of_runs, 255, 0, 0, 9]),
+        bytes([codec, *of_runs, 255, 0, 1, 9]),
+        bytes([width, levels[0], *meta.num_values.to_bytes(2, "little"), codec, 0, 1, 0]),
+        choose.randbytes(PARAMETERS),
+    ]
 
 
 @pytest.mark.parametrize(

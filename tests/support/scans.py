@@ -283,13 +283,24 @@ def change_chunk(metadata: FileMetaData, size: int, choose: random.Random) -> No
                         column.meta_data.bloom_filter_length = None
 
 
+def _damage_pages(data: bytes, metadata: FileMetaData, choose: random.Random) -> bytes:
+    """Damage the first pages of a chunk; the other bytes of the file stay where they are."""
+    meta = choose.choice(metadata.row_groups).columns[1].meta_data
+    start = meta.dictionary_page_offset or meta.data_page_offset or 4
+    end = start + (meta.total_compressed_size or 0)
+    pages = damage(data[start:end], choose)[: end - start]
+    return data[:start] + pages.ljust(end - start, b"\0") + data[end:]
+
+
 def mutants(data: bytes, choose: random.Random, count: int) -> Iterator[bytes]:
     """Yield the file with other facts in its footer, or with damaged bytes."""
     start, metadata = split(data)
     for _ in range(count):
-        match choose.randrange(8):
+        match choose.randrange(9):
             case 0:
                 yield damage(data, choose)
+            case 3:
+                yield _damage_pages(data, metadata, choose)
             case 1:
                 footer = data[len(start) : -8]
                 damaged = damage(footer, choose)
