@@ -20,6 +20,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from operator import attrgetter
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -87,7 +89,9 @@ class RunMarker:
         self._text = text
         self._path: str | None = None
         self._end = Event()
-        self._thread = Thread(target=self._renew, name="sbbf-run-marker", daemon=True)
+        # It has the access to the table that this thread has.
+        renew = partial(copy_context().run, self._renew)
+        self._thread = Thread(target=renew, name="sbbf-run-marker", daemon=True)
 
     def __enter__(self) -> RunMarker:
         try:

@@ -22,6 +22,7 @@ from sbbf_tool.errors import (
     SbbfError,
     WriteError,
 )
+from sbbf_tool.storage import access
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import (
     Location,
@@ -42,11 +43,15 @@ def open_object(url: str) -> ObjectSource:
 
 
 def store_of(location: Location) -> ObjectStore:
-    """Return the store of a location. Raises UsageError if the required package is missing."""
+    """Return the store of a location, with the credentials of the present work if it has any for
+    it. Raises UsageError if the required package is missing."""
     service = location.service
     # For HTTP, each URL has its own store, since URLs are escaped and perhaps signed as a whole.
     path = location.key if service == "http" else ""
     with ErrorPlace(location.name):
+        store = access.find_store(location)
+        if store is not None:
+            return store
         # A forked process must not use its parent's connections.
         return _store(os.getpid(), service, location.root, location.bucket, path, location.secret)
 
