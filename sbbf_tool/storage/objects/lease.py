@@ -4,9 +4,9 @@ before they expire     where their issuer says when, in the last fifth of their 
                        minutes before its end
 after a refusal        where a service refuses them as expired: once, then the request is sent again
 
-An issuer may hand out what never works, or what has expired already. So a renewal that did not help
-against a refusal is the last one for refusals of this kind, and a life of less than a second counts
-as one of unknown length.
+An issuer may hand out what never works, or what has expired already. So after a renewal against a
+refusal whose credentials were never accepted, refusals of this kind lead to no other, and a life of
+less than a second counts as one of unknown length.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Lease(Generic[K]):
         """The kinds of refusals against which a renewal did not help."""
         self._number = 0
         """How often the credentials were replaced."""
+        self._accepted = -1
+        """Number of the newest credentials with which a request succeeded."""
         self._set(issue)
 
     def _set(self, issue: Issue[K]) -> None:
@@ -93,17 +95,23 @@ class Lease(Generic[K]):
         self._renew_if_due()
         number = self._number
         try:
-            return request()
+            answer = request()
         except Exception as error:
             kind = refusal_of(error)
             if kind is None or not self._renew_after(number, kind):
                 raise
+        else:
+            self._accepted = max(self._accepted, number)
+            return answer
+        number = self._number
         try:
-            return request()
+            answer = request()
         except Exception as error:
-            if refusal_of(error) == kind:
+            if refusal_of(error) == kind and self._accepted < number:
                 self._useless.add(kind)
             raise
+        self._accepted = max(self._accepted, number)
+        return answer
 
     def _is_due(self) -> bool:
         return self._due is not None and self._clock() >= self._due

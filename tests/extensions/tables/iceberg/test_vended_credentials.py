@@ -9,6 +9,7 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from extensions.tables.iceberg.vending import (
 )
 from sbbf_tool import cli
 from sbbf_tool.extensions.tables.locate import find_table
+from support import http_site
 from support.buckets import environment, forget_clients
 
 pytestmark = pytest.mark.slow
@@ -70,6 +72,7 @@ def run(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, "".join(capfd.readouterr())
 
 
+@pytest.mark.heavy(1)
 def test_every_command_uses_them(vendor, store, capfd):
     words = ("add-filter", "vend:n.t", "-c", "id", "--in-place", "-v")
     code, out = run(capfd, *words)
@@ -94,6 +97,7 @@ def test_every_command_uses_them(vendor, store, capfd):
     assert {key for key, _ in store.used} <= store.rights.keys()
 
 
+@pytest.mark.heavy(1)
 def test_two_catalogs_have_two_sets_of_keys_for_one_bucket(vendor, store, home, capfd):
     """One catalog hands out keys, the other has them in the configuration, in one run."""
     other_home = home / "other"
@@ -140,6 +144,7 @@ def test_the_longest_prefix_counts(vendor, store, capfd):
     }
 
 
+@pytest.mark.heavy(1)
 def test_a_location_without_credentials_is_read_with_those_of_the_environment(
     vendor, store, home, capfd, monkeypatch
 ):
@@ -150,8 +155,7 @@ def test_a_location_without_credentials_is_read_with_those_of_the_environment(
     first = next(iter(table.scan().plan_files())).file.file_path
     with table.io.new_input(first).open() as source:
         data = source.read()
-    with table.io.new_output(elsewhere).create() as target:
-        target.write(data)
+    store.put(elsewhere, data)
     table.add_files([elsewhere], check_duplicate_files=False)
     credentials = vendor.credentials()
     vendor.credentials = lambda: credentials
@@ -190,6 +194,7 @@ def test_denied_credentials_are_named_by_their_origin(vendor, store, capfd):
     assert "AWS_PROFILE" not in out
 
 
+@pytest.mark.heavy(1)
 def test_no_secret_is_shown(vendor, store, home, capfd, caplog):
     given = []
     hand_out = vendor.credentials
@@ -230,3 +235,112 @@ def test_no_secret_is_shown(vendor, store, home, capfd, caplog):
     }
     assert len(secrets) > 10
     assert [secret for secret in secrets if any(secret in text for text in texts)] == []
+
+
+@pytest.fixture
+def many_files(vendor: Vendor, store: Store) -> int:
+    """Give the table 42 files; return their number."""
+    table = vendor.inner.load_table("n.t")
+    folder = table.location()
+    first = next(iter(table.scan().plan_files())).file.file_path
+    with table.io.new_input(first).open() as source:
+        data = source.read()
+    paths = [f"{folder}/data/{number:03}.parquet" for number in range(40)]
+    for path in paths:
+        store.put(path, data)
+    table.add_files(paths, check_duplicate_files=False)
+    vendor.requests.clear()
+    store.used.clear()
+    yield 42
+    store.expires_at.clear()
+
+
+@pytest.mark.heavy(1)
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_keys_that_expire_in_the_middle_of_a_run_are_renewed(
+    many_files, vendor, store, capfd, endpoint
+):
+    """Nothing says when they expire. The catalog names an address for credentials, or gives them
+    with the table."""
+    if endpoint:
+        path = "v1/namespaces/n/tables/t/credentials"
+        vendor.config = lambda: {"client.refresh-credentials-endpoint": path}
+    store.expires_at = [60, 200]
+    code, out = run(capfd, "add-filter", "vend:n.t", "-c", "id", "--in-place")
+    assert (code, f"{many_files} filters added" in out) == (0, True), out
+    assert vendor.requests.count("credentials") == (2 if endpoint else 0)
+    assert vendor.requests.count("commit") == 1
+    assert len(store.used) > 200
+    assert len(ids_of(vendor.inner.load_table("n.t"))) == 100 * many_files
+
+
+@pytest.mark.heavy(1)
+def test_keys_that_expire_in_seconds_are_renewed_before(many_files, vendor, store, capfd):
+    hand_out = vendor.credentials
+
+    def credentials():
+        (entry,) = hand_out()
+        ends = f"{(time.time_ns() + 1_500_000_000) // 1_000_000}"
+        entry["config"]["s3.session-token-expires-at-ms"] = ends
+        return [entry]
+
+    vendor.credentials = credentials
+    code, out = run(capfd, "add-filter", "vend:n.t", "-c", "id", "--in-place")
+    assert code == 0, out
+    assert vendor.requests.count("load") > 4
+
+
+@pytest.mark.heavy(1)
+def test_keys_that_never_work_are_not_renewed_without_end(many_files, vendor, store, capfd):
+    folder = vendor.inner.load_table("n.t").location()
+    dead = {**store.where, **store.assume(("/",))}
+    store.expire()
+    alive = vendor.credentials()[0]["config"]
+    vendor.credentials = lambda: [
+        {"prefix": f"{folder}/data", "config": dead},
+        {"prefix": folder, "config": alive},
+    ]
+    code, out = run(capfd, "inspect", "vend:n.t", "--all")
+    assert code == 3
+    assert out.count("ExpiredToken") == many_files, out
+    assert len(vendor.requests) == 2, vendor.requests
+
+
+def test_another_server_gets_neither_the_keys_nor_the_token(vendor, store, home, capfd):
+    """The catalog names another address for credentials, and, with those that follow expired ones,
+    another endpoint."""
+    folder = vendor.inner.load_table("n.t").location()
+    alive = vendor.credentials()[0]["config"]
+    expired = {**store.where, **store.assume(("/",))}
+    store.rights[expired["s3.access-key-id"]].is_expired = True
+    configure(home, {"vend": {"type": "rest", "uri": vendor.url, "token": "of-the-catalog"}})
+    with http_site.running() as other:
+        vendor.config = lambda: {"client.refresh-credentials-endpoint": f"{other.url}/credentials"}
+        later = {**alive, "s3.endpoint": other.url}
+        for_data = iter([expired, later, later])
+        vendor.credentials = lambda: [
+            {"prefix": f"{folder}/data", "config": next(for_data)},
+            {"prefix": folder, "config": alive},
+        ]
+        code, out = run(capfd, "verify", "vend:n.t")
+        assert code == 0, out
+        assert vendor.requests == ["load", "load"]
+        assert other.requests == []
+
+
+def test_an_endpoint_that_redirects_is_no_store(vendor, store, capfd):
+    folder = vendor.inner.load_table("n.t").location()
+    metadata = f"/{folder.removeprefix('s3://')}/metadata/"
+    with http_site.running() as other, http_site.running() as redirecting:
+        redirecting.status = 307
+        redirecting.headers["Location"] = f"{other.url}/a"
+        config = {**store.where, **store.assume(("/",)), "s3.endpoint": redirecting.url}
+        vendor.credentials = lambda: [
+            {"prefix": f"{folder}/data", "config": config},
+            {"prefix": folder, "config": {**store.where, **store.assume((metadata,))}},
+        ]
+        code, out = run(capfd, "inspect", "vend:n.t")
+        assert code == 3
+        assert "redirects" in out
+        assert redirecting.requests
+        assert other.requests == []

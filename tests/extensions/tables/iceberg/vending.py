@@ -1,6 +1,6 @@
 """A REST catalog of the tests that hands out credentials, before a catalog of PyIceberg on SQLite;
 and S3 that accepts those alone: moto with enforced IAM, behind a proxy that holds the rest of what
-moto does not (which prefix a key is for, and how often it may be used)."""
+moto does not (which prefix a key is for, and that it expires)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _POLICY = {
 
 @dataclass
 class Right:
-    """What a key may do: read and write objects below prefixes, so often."""
+    """What a key may do: read and write objects below prefixes, until it expires."""
 
     prefixes: tuple[str, ...]
-    uses: int
+    is_expired: bool = False
 
 
 @dataclass
@@ -54,7 +54,10 @@ class Store:
     proxy: counting_proxy.Proxy
     admin: Keys
     sts: Any
+    s3: Any
     rights: dict[str, Right] = field(default_factory=dict)
+    expires_at: list[int] = field(default_factory=list)
+    """Numbers of requests, as `used` counts them, at which all keys of sessions expire."""
     used: list[tuple[str, str]] = field(default_factory=list)
     """The key and the path of each request, but for those of the administrator."""
 
@@ -62,14 +65,24 @@ class Store:
     def where(self) -> Keys:
         return {"s3.endpoint": self.proxy.url, "s3.region": REGION}
 
-    def assume(self, prefixes: tuple[str, ...], uses: int = 1 << 30) -> Keys:
+    def assume(self, prefixes: tuple[str, ...]) -> Keys:
         """Return keys of a session for these prefixes, such as `/lake/n/t`."""
         session = next(_NUMBERS)
         answer = self.sts.assume_role(
             RoleArn="arn:aws:iam::123456789012:role/vended", RoleSessionName=f"session-{session}"
         )["Credentials"]
-        self.rights[answer["AccessKeyId"]] = Right(prefixes, uses)
+        self.rights[answer["AccessKeyId"]] = Right(prefixes)
         return _properties(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
+
+    def put(self, url: str, data: bytes) -> None:
+        """Store an object as the administrator."""
+        bucket, _, key = url.removeprefix("s3://").partition("/")
+        self.s3.put_object(Bucket=bucket, Key=key, Body=data)
+
+    def expire(self) -> None:
+        """Let all keys of sessions expire."""
+        for right in tuple(self.rights.values()):
+            right.is_expired = True
 
     def judge(self, exchange: Exchange) -> int | None:
         """Answer with an error for what a key may not do; moto checks its signature."""
@@ -78,11 +91,12 @@ class Store:
         if key == self.admin["s3.access-key-id"]:
             return None
         self.used.append((key, unquote(exchange.path)))
+        if len(self.used) in self.expires_at:
+            self.expire()
         right = self.rights.get(key)
         if right is None:
             return 403
-        right.uses -= 1
-        if right.uses < 0:
+        if right.is_expired:
             return 400
         path = unquote(exchange.path)
         if exchange.query == "acl":
@@ -115,8 +129,9 @@ def start_store() -> Iterator[Store]:
         wait_for(server, port)
         url = f"http://127.0.0.1:{port}"
         with counting_proxy.running(url) as proxy:
-            admin, sts = _make_admin(url)
-            store = Store(proxy, {**admin, "s3.endpoint": proxy.url, "s3.region": REGION}, sts)
+            admin, sts, s3 = _make_admin(url)
+            where = {"s3.endpoint": proxy.url, "s3.region": REGION}
+            store = Store(proxy, {**admin, **where}, sts, s3)
             proxy.fault = store.judge
             proxy.codes = {400: "ExpiredToken"}
             yield store
@@ -125,8 +140,9 @@ def start_store() -> Iterator[Store]:
         server.wait()
 
 
-def _make_admin(url: str) -> tuple[Keys, Any]:
-    """Make a user who may do everything, a role to assume, and the bucket."""
+def _make_admin(url: str) -> tuple[Keys, Any, Any]:
+    """Make a user who may do everything, a role to assume, and the bucket; return the user's keys
+    and clients."""
 
     def client(service: str, key: str = "none", secret: str = "none") -> Any:
         session = botocore.session.Session()
@@ -142,7 +158,7 @@ def _make_admin(url: str) -> tuple[Keys, Any]:
     iam.put_role_policy(RoleName="vended", PolicyName="s3", PolicyDocument=json.dumps(_POLICY))
     client("s3").create_bucket(Bucket=BUCKET)
     key, secret = pair["AccessKeyId"], pair["SecretAccessKey"]
-    return _properties(key, secret), client("sts", key, secret)
+    return _properties(key, secret), client("sts", key, secret), client("s3", key, secret)
 
 
 @dataclass
