@@ -141,7 +141,7 @@ class TableRun:
     def _mark(self, selection: Selection) -> RunMarker:
         assert selection.run is not None
         return RunMarker(
-            self.table.location,
+            self.table.marker_folder,
             selection.run,
             self.table.marker_text,
             stays_after_error=self.on_cluster,

@@ -300,6 +300,12 @@ class IcebergTable(LakeTable):
             self.access = source.access
             self._full_names = {leaf.name: leaf.path for leaf in leaves(metadata.schema)}
 
+    @property
+    def marker_folder(self) -> str:
+        # Stores for tables alone take only files of data and of metadata.
+        with ErrorPlace(self._state.location):
+            return open_name(self._state.data_folder)
+
     def column_of_property(self, name: str) -> str:
         """Return the name of the column: Iceberg counts `element` of a list as a part of the
         name."""
