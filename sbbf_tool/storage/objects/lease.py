@@ -90,7 +90,8 @@ class Lease(Generic[K]):
         """Return the answer to a request; send it once more with new credentials if it is refused.
 
         `refusal_of` returns the kind of a refusal that new credentials may avert; None for other
-        errors.
+        errors. A number is the status of an answer that does not say why, which may be because the
+        credentials do not allow the request.
         """
         self._renew_if_due()
         number = self._number
@@ -107,7 +108,7 @@ class Lease(Generic[K]):
         try:
             answer = request()
         except Exception as error:
-            if refusal_of(error) == kind and self._accepted < number:
+            if refusal_of(error) == kind and (kind.isdigit() or self._accepted < number):
                 self._useless.add(kind)
             raise
         self._accepted = max(self._accepted, number)

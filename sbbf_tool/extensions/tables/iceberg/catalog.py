@@ -20,7 +20,6 @@ from sbbf_tool import log
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg.credentials import (
     Grants,
-    TableAccess,
     credentials_url,
     ensure_keys_for,
     parse_grants,
@@ -40,6 +39,7 @@ from sbbf_tool.extensions.tables.iceberg.source import (
     is_local,
     read_file,
 )
+from sbbf_tool.extensions.tables.iceberg.table_access import TableAccess
 from sbbf_tool.hints import install_extra
 from sbbf_tool.storage.folders import LocalFolders
 

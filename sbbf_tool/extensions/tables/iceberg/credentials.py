@@ -16,31 +16,23 @@ that host. The properties in a table's metadata, which every writer of the table
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from contextlib import suppress
+from datetime import datetime
 from itertools import chain
-from threading import Lock
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.tables.iceberg.source import identity
 from sbbf_tool.frozen import Frozen, field
-from sbbf_tool.storage.access import Access
-from sbbf_tool.storage.names import is_url
-from sbbf_tool.storage.objects.lease import Issue, Lease, LeasePart
-from sbbf_tool.storage.objects.store import (
-    DeniedError,
-    Location,
-    ObjectStore,
-    naming_the_extra,
-    parse_location,
-)
+from sbbf_tool.storage.objects.store import Location
 
 if TYPE_CHECKING:
+    from sbbf_tool.storage.objects.cloud_keys import AzureKeys, GoogleKeys
     from sbbf_tool.storage.objects.s3_keys import S3Keys
+
+    Keys = S3Keys | AzureKeys | GoogleKeys
 
 Properties = Mapping[str, str]
 
@@ -50,16 +42,14 @@ _REMOTE_SIGNING = "s3.remote-signing-enabled"
 _SIGNER = "s3.signer"
 _EXPIRIES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
 _EXPIRY_OF_SAS = "adls.sas-token-expires-at-ms."
+_SAS = "adls.sas-token."
 _ENDPOINTS = (
     "client.refresh-credentials-endpoint",
     "gcs.oauth2.refresh-credentials-endpoint",
     "adls.refresh-credentials-endpoint",
 )
+_OF_STORAGE = ("s3.", "client.", "adls.", "gcs.")
 _SECRETS = ("access-key-id", "secret-access-key", "session-token", "oauth2.token")
-_ENVIRONMENT = (
-    "the catalog hands out no credentials for this location, so those of the environment were used"
-)
-_OF_CATALOG = "the credentials are those of the catalog for {}"
 
 
 class Grants(Frozen):
@@ -77,20 +67,22 @@ class Grants(Frozen):
         prefixes = [prefix for prefix in self.vended if _is_prefix(prefix, url)]
         return max(prefixes, key=len, default="")
 
-    def s3_keys(self, prefix: str) -> S3Keys | None:
-        """Return the keys for S3 that are handed out for a prefix, or those that are configured."""
+    def keys(self, prefix: str, location: Location) -> Keys | None:
+        """Return the keys for the service of a location that are handed out for its prefix, or
+        those that are configured; None if there are none."""
+        read = _KEYS.get(location.service)
+        if read is None:
+            return None
         vended = self.vended.get(prefix, {})
-        if _has_s3_keys(vended):
-            return _s3_keys(vended, {**self.own, **vended})
-        if _has_s3_keys(self.own):
-            return _s3_keys(self.own, {**vended, **self.own})
-        return None
+        own = self.own
+        return read(vended, {**own, **vended}, location) or read(own, {**vended, **own}, location)
 
     def signs_remotely(self, prefix: str) -> bool:
         """Return whether the catalog signs requests to S3 itself, in place of handing out keys."""
-        if self.s3_keys(prefix) is not None:
+        vended = self.vended.get(prefix, {})
+        if _has_s3_keys(vended) or _has_s3_keys(self.own):
             return False
-        properties = {**self.vended.get(prefix, {}), **self.own}
+        properties = {**vended, **self.own}
         is_enabled = properties.get(_REMOTE_SIGNING, "").lower() == "true"
         return is_enabled or properties.get(_SIGNER) == "S3V4RestSigner"
 
@@ -110,7 +102,12 @@ def parse_grants(answer: object, own: Mapping[str, object]) -> Grants:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("prefix"), str):
             prefix = _spell(entry["prefix"])
-            vended[prefix] = {**config, **vended.get(prefix, {}), **_texts(entry.get("config"))}
+            special = _texts(entry.get("config"))
+            general = config
+            if _has_s3_keys(special):
+                # A part of another set of keys would not fit.
+                general = {name: text for name, text in config.items() if not _is_secret(name)}
+            vended[prefix] = {**general, **vended.get(prefix, {}), **special}
     # Catalogs repeat the keys of the table's prefix for older clients: they are for no other file.
     repeated = {secret for properties in vended.values() for secret in _secrets(properties)}
     for_all = {name: text for name, text in config.items() if text not in repeated}
@@ -118,15 +115,23 @@ def parse_grants(answer: object, own: Mapping[str, object]) -> Grants:
 
 
 def _texts(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        return {}
-    return {str(name): str(text) for name, text in value.items() if isinstance(text, str | int)}
+    """Return the properties that are about storage: a catalog's own are not to leave this
+    process."""
+    texts = {}
+    for name, text in value.items() if isinstance(value, Mapping) else ():
+        if str(name).startswith(_OF_STORAGE) and isinstance(text, str | int):
+            texts[str(name)] = str(text)
+    return texts
 
 
 def _secrets(properties: Properties) -> Iterator[str]:
     for name, text in properties.items():
-        if name.endswith(_SECRETS) or name.startswith("adls.sas-token."):
+        if _is_secret(name):
             yield text
+
+
+def _is_secret(name: str) -> bool:
+    return name.endswith(_SECRETS) or name.startswith(_SAS)
 
 
 def _is_prefix(prefix: str, url: str) -> bool:
@@ -151,8 +156,10 @@ def _find(properties: Properties, name: str) -> str:
     return properties.get(f"s3.{name}") or properties.get(f"client.{name}") or ""
 
 
-def _s3_keys(pair: Properties, settings: Properties) -> S3Keys:
-    """Return the keys in `pair` for the service in `settings`."""
+def _s3_keys(keys: Properties, settings: Properties, location: Location) -> S3Keys | None:
+    if not _has_s3_keys(keys):
+        return None
+    # The packages of a service are imported with its first location.
     from sbbf_tool.storage.objects.s3_keys import S3Keys
 
     path_style = None
@@ -161,13 +168,49 @@ def _s3_keys(pair: Properties, settings: Properties) -> S3Keys:
     elif settings.get(_VIRTUAL):
         path_style = settings[_VIRTUAL].lower() != "true"
     return S3Keys(
-        _find(pair, "access-key-id"),
-        _find(pair, "secret-access-key"),
-        _find(pair, "session-token"),
+        _find(keys, "access-key-id"),
+        _find(keys, "secret-access-key"),
+        _find(keys, "session-token"),
         _find(settings, "region"),
         settings.get("s3.endpoint", ""),
         path_style,
     )
+
+
+def _azure_keys(keys: Properties, settings: Properties, location: Location) -> AzureKeys | None:
+    """Return the keys for the account in `CONTAINER@ACCOUNT.dfs.core.windows.net`, or for the
+    configured one."""
+    from sbbf_tool.storage.objects.cloud_keys import AzureKeys
+
+    configured = keys.get("adls.account-name", "")
+    host = location.bucket.rpartition("@")[2] if "@" in location.bucket else configured
+    account = host.partition(".")[0]
+    names = [f"{_SAS}{host}", f"{_SAS}{account}"]
+    names += [f"{_SAS}{account}.{kind}.core.windows.net" for kind in ("dfs", "blob")]
+    account_key = ""
+    if account and account == configured:
+        names.append("adls.sas-token")
+        account_key = keys.get("adls.account-key", "")
+    for name in names:
+        if keys.get(name):
+            return AzureKeys(keys[name].lstrip("?"), "", account)
+    return AzureKeys("", account_key, account) if account_key else None
+
+
+def _google_keys(keys: Properties, settings: Properties, location: Location) -> GoogleKeys | None:
+    from sbbf_tool.storage.objects.cloud_keys import GoogleKeys
+
+    token = keys.get("gcs.oauth2.token")
+    # Whoever gets a token may use it, so it goes to the host that is stated with it.
+    return GoogleKeys(token, keys.get("gcs.service.host", "")) if token else None
+
+
+_KEYS: dict[str, Callable[[Properties, Properties, Location], Keys | None]] = {
+    "s3": _s3_keys,
+    "azure": _azure_keys,
+    "gs": _google_keys,
+}
+"""By service, what reads its keys in properties. The other properties state where they are for."""
 
 
 def _expiries(properties: Properties) -> Iterator[float]:
@@ -176,104 +219,11 @@ def _expiries(properties: Properties) -> Iterator[float]:
         is_expiry = name in _EXPIRIES or name.startswith(_EXPIRY_OF_SAS)
         if is_expiry and text.isascii() and text.isdigit() and len(text) < 18:
             yield int(text) / 1000
-
-
-class TableAccess(Access):
-    """Access to the objects of a table with these credentials."""
-
-    def __init__(
-        self,
-        table: str,
-        grants: Grants,
-        renew: Callable[[], Grants],
-        load: Callable[[str], Grants],
-        number: str = "",
-    ) -> None:
-        """`table` is the table as the user named it, and `renew` asks its catalog for others. In
-        another process, `load` does that: a function of a module. Objects of one number are one
-        access, which was sent to other processes."""
-        self._table = table
-        self._renew = renew
-        self._load = load
-        self._number = number or secrets.token_hex(8)
-        self._lease = Lease(Issue(grants, grants.expiry), self._issue)
-        self._stores: dict[tuple[object, ...], ObjectStore] = {}
-
-    def __repr__(self) -> str:
-        return f"TableAccess({self._table!r})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._number, self._table, self._lease.keys, self._load)
-
-    def replace(self, grants: Grants) -> None:
-        """Use credentials that the catalog has handed out since."""
-        self._lease.replace(Issue(grants, grants.expiry))
-
-    def _issue(self) -> Issue[Grants]:
-        grants = self._renew()
-        return Issue(grants, grants.expiry)
-
-    def find_store(self, location: Location) -> ObjectStore | None:
-        grants = self._lease.keys
-        prefix = grants.find_prefix(identity(location.url))
-        if location.service == "s3" and grants.s3_keys(prefix) is not None:
-            return self._keep(prefix, location, self._open_s3)
-        return None
-
-    def _keep(
-        self, prefix: str, location: Location, open_store: Callable[[str, Location], ObjectStore]
-    ) -> ObjectStore:
-        # A forked process must not use its parent's connections.
-        key = (os.getpid(), prefix, location.root)
-        if key not in self._stores:
-            with naming_the_extra(location.service):
-                self._stores.setdefault(key, open_store(prefix, location))
-        return self._stores[key]
-
-    def _open_s3(self, prefix: str, location: Location) -> ObjectStore:
-        from sbbf_tool.storage.objects.s3_publish import S3Store
-
-        return S3Store(location.bucket, self._part(prefix, lambda grants: grants.s3_keys(prefix)))
-
-    def _part(self, prefix: str, choose: Callable[[Grants], Any]) -> LeasePart[Any]:
-        def choose_present(grants: Grants) -> Any:
-            keys = choose(grants)
-            if keys is None:
-                raise UnreadableError(f"the catalog hands out no credentials for {prefix} any more")
-            return keys
-
-        return LeasePart(self._lease, choose_present)
-
-    def explain(self, error: SbbfError) -> None:
-        is_denied = isinstance(error, DeniedError) or isinstance(error.__cause__, DeniedError)
-        if not is_denied or error.file is None or not is_url(error.file):
-            return
-        hint = f"{_ENVIRONMENT}: {error.hint}"
-        location = parse_location(error.file)
-        if self.find_store(location) is not None:
-            prefix = self._lease.keys.find_prefix(identity(location.url))
-            hint = _OF_CATALOG.format(prefix or self._table)
-        if error.hint is None or not error.hint.startswith(_ENVIRONMENT):
-            error.hint = hint
-
-
-def _restore(number: str, table: str, grants: Grants, load: Callable[[str], Grants]) -> TableAccess:
-    """Return the access that was sent here: its clients and newest credentials stay for the next
-    task of this process."""
-    with _RESTORING:
-        found = _RESTORED.get(number)
-        if found is None:
-            found = _RESTORED[number] = TableAccess(
-                table, grants, partial(load, table), load, number
-            )
-            while len(_RESTORED) > _MOST_RESTORED:
-                del _RESTORED[next(iter(_RESTORED))]
-    return found
-
-
-_RESTORED: dict[str, TableAccess] = {}
-_RESTORING = Lock()
-_MOST_RESTORED = 16
+        elif name.startswith(_SAS):
+            # A signature states its end itself.
+            for end in parse_qs(text.lstrip("?")).get("se", ()):
+                with suppress(ValueError):
+                    yield datetime.fromisoformat(end).timestamp()
 
 
 def credentials_url(config: object, catalog: str) -> str | None:
