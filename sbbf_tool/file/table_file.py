@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sbbf_tool.parquet.column_names import ColumnNames
+    from sbbf_tool.storage.access import Access
 
 
 FileName: TypeAlias = "str | os.PathLike[str]"
@@ -120,6 +121,8 @@ class TableFiles(Frozen):
     """A file of which nothing is known but its path, whatever path that is."""
     special: Mapping[str, TableFile] = field(factory=dict)
     """The files of which more is known, or something else, by path."""
+    access: Access | None = None
+    """Access to them; None for that of the environment."""
 
     def file(self, path: str) -> TableFile:
         """Return the file with this path."""
@@ -140,4 +143,4 @@ class TableFiles(Frozen):
             file = self.special.get(path)
             if file is not None:
                 special[path] = file
-        return TableFiles(self.usual, special)
+        return TableFiles(self.usual, special, self.access)

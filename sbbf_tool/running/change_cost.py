@@ -67,11 +67,13 @@ def _filter_share(
 ) -> float | None:
     """Return the bytes of new filters for each byte of these files; None if they are known for none
     of the files."""
+    assert selection.table is not None
     table_files = selection.table_files()
     data_bytes = 0
     filter_bytes = 0
     for live in sample:
-        estimate = _filter_bytes(table_files.file(live.path), spec, rebuild, context)
+        with selection.table.access.through():
+            estimate = _filter_bytes(table_files.file(live.path), spec, rebuild, context)
         if estimate is not None and live.bytes:
             data_bytes += live.bytes
             filter_bytes += estimate

@@ -206,9 +206,12 @@ class Rows(Generic[Report]):
                 with watched as plan.runner.progress:
                     if number == 0:
                         stack.enter_context(plan.runner)
-                    rows: Iterator[Row[Report]] = carry(part.selection, part.work)
+                    rows: Generator[Row[Report], None, None] = carry(part.selection, part.work)
                     if part.change is not None:
                         rows = part.change.rows(carry, part.work)
+                    table = part.selection.table
+                    if table is not None:
+                        rows = table.access.each_through(rows)
                     for row in rows:
                         self._waiting.append(row)
                         self.outcome.add(row, in_table=part.change is not None)

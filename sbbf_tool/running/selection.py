@@ -242,10 +242,11 @@ class Selection:
         folder = self.table.location
         paths = set()
         try:
-            for file in discover((folder,)):
-                # A folder that does not exist is listed as a file.
-                if file.skipped is None and file.path != folder:
-                    paths.add(_comparable(file.path))
+            with self.table.access.through():
+                for file in discover((folder,)):
+                    # A folder that does not exist is listed as a file.
+                    if file.skipped is None and file.path != folder:
+                        paths.add(_comparable(file.path))
         except MissingError:
             return 0
         return len(paths - listed)
@@ -320,7 +321,7 @@ class Selection:
         for live in self.live_files()[:_MOST_FILES_TO_OPEN]:
             try:
                 name = TableFile(live.path, live.columns or columns)
-                with ParquetFile.open(name, context) as file:
+                with self.table.access.through(), ParquetFile.open(name, context) as file:
                     leaves = file.footer.columns
                     remaining = [name for name in remaining if not _has_column(leaves, name)]
                     if not columns.table_paths:
@@ -369,7 +370,7 @@ class Selection:
                 deletes=deletes,
                 is_live=live.is_live,
             )
-        return TableFiles(usual, special)
+        return TableFiles(usual, special, self.table.access)
 
 
 def _twice(file: LiveFile) -> LiveFile:

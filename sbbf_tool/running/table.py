@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extension import load
+from sbbf_tool.storage.access import Access
 from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class Table(ABC):
     """Types of the partition values by their names, in the words of the format; see
     `file.partition_order.parse_value`."""
 
+    access: Access = Access()
+    """Access to its objects."""
     why_unchangeable: RefusedError | None = None
     """Why no command changes the table under this name, as far as that is known without a trial."""
 
@@ -233,7 +236,7 @@ class TableChange(Protocol):
 
     def rows(
         self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit
         follows the last row."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -80,6 +81,12 @@ class Work(Generic[Report]):
         work.table_files = table_files
         return work
 
+    def through(self) -> AbstractContextManager[None]:
+        """Return a block in which files are opened through the access of their table."""
+        if self.table_files is None or self.table_files.access is None:
+            return nullcontext()
+        return self.table_files.access.through()
+
     @property
     def row(self) -> Any:
         """The type of the rows, with that of the reports, for Arrow."""
@@ -102,10 +109,11 @@ class Work(Generic[Report]):
     def combine(self, rows: Iterable[Row[Any]], selection: Selection) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
         names = tuple(selection.names)
-        open_by = self.on(selection).file
+        work = self.on(selection)
         is_whole = selection.where is None
-        files = AllFiles(names, self.context, open_by, selection.table, is_whole)
-        return self.verb.combine(rows, files)
+        files = AllFiles(names, self.context, work.file, selection.table, is_whole)
+        with work.through():
+            return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
         """Return the name by which the work opens the file with this path."""
@@ -157,7 +165,8 @@ class Work(Generic[Report]):
             if reason is not None:
                 return Row(name, SKIPPED, reason)
             context = replace(self.context, jobs=jobs, progress=progress)
-            report = verb.carry(file, context, self.edit)
+            with self.through():
+                report = verb.carry(file, context, self.edit)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
             if isinstance(failed, MissingError) and _has_left_table(file):

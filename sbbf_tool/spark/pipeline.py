@@ -152,7 +152,8 @@ def map_work(
         num_bytes = file.bytes or 0
         cores = cores_of_large if num_bytes > TASK_COST else 1
         row = work(restore_bytes(file.path), _threads(cores))
-        row = restore_row(row, file, work)
+        with work.through():
+            row = restore_row(row, file, work)
         if count is not None:
             count(num_bytes)
         return row

@@ -76,6 +76,8 @@ class Proxy:
     upstream: str
     exchanges: list[Exchange] = field(default_factory=list)
     fault: Fault | None = None
+    codes: dict[int, str] = field(default_factory=dict)
+    """The codes of errors by the statuses that a fault answers, beside the usual ones."""
     connections: set[object] = field(default_factory=set)
     """Addresses of the clients whose connections are open."""
     progress: threading.Condition = field(default_factory=threading.Condition)
@@ -114,6 +116,7 @@ class Proxy:
     def forget(self) -> None:
         self.exchanges.clear()
         self.fault = None
+        self.codes = {}
 
 
 @contextmanager
@@ -177,7 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if isinstance(fault, int):
-            code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(fault, "InternalError")
+            codes = {403: "AccessDenied", 412: "PreconditionFailed", **proxy.codes}
+            code = codes.get(fault, "InternalError")
             answer = f"<Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
             self._record(proxy, parts, headers, length, fault, len(answer))
             self._answer(fault, [("Content-Type", "application/xml")], answer)

@@ -1,7 +1,7 @@
 """The copies of files that runs make in a table: the marker of a run that is at work, and the
 copies that no run will commit any more.
 
-A run renews its marker every minute. A marker is a file in the table's folder,
+A run renews its marker every minute. A marker is a file in a folder of the table,
 `_sbbf-run-<run>-<seconds since 1970>`, with the table's `marker_text`: renewing creates the new one
 and then removes the old one, so that there is always one. Clean-ups of Delta and Iceberg skip names
 with an underscore.
@@ -20,6 +20,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from operator import attrgetter
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -87,7 +89,9 @@ class RunMarker:
         self._text = text
         self._path: str | None = None
         self._end = Event()
-        self._thread = Thread(target=self._renew, name="sbbf-run-marker", daemon=True)
+        # It has the access to the table that this thread has.
+        renew = partial(copy_context().run, self._renew)
+        self._thread = Thread(target=renew, name="sbbf-run-marker", daemon=True)
 
     def __enter__(self) -> RunMarker:
         try:
@@ -193,8 +197,8 @@ def delete_abandoned(
         delete_copy(copy.path)
     for run, seconds in _renewals(table).items():
         if time.time() - seconds > max(older_than, _AT_WORK_SECONDS):
-            for name in _list(table.location, f"{_PREFIX}{run}-"):
-                _remove_quietly(f"{table.location}/{name}")
+            for name in _list(table.marker_folder, f"{_PREFIX}{run}-"):
+                _remove_quietly(f"{table.marker_folder}/{name}")
     if not places.is_url(table.location):
         for folder, _, names in os.walk(table.location):
             if any(name.endswith(TEMPORARY_SUFFIX) for name in names):
@@ -233,11 +237,11 @@ def _list(folder: str, prefix: str) -> list[str]:
 def _renewals(table: LakeTable) -> dict[str, float]:
     """Return when each run of the table last renewed its marker."""
     times: dict[str, float] = {}
-    for name in _list(table.location, _PREFIX):
+    for name in _list(table.marker_folder, _PREFIX):
         match = _MARKER.fullmatch(name)
         if match is None:
             continue
-        if table.marker_text and not _has_text(f"{table.location}/{name}", table.marker_text):
+        if table.marker_text and not _has_text(f"{table.marker_folder}/{name}", table.marker_text):
             continue
         run = match["run"]
         times[run] = max(times.get(run, 0.0), float(match["seconds"]))

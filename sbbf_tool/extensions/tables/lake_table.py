@@ -59,6 +59,11 @@ class LakeTable(Table):
     table's only if the marker of their run has it, since the folder may also have files of a table
     in another catalog."""
 
+    @property
+    def marker_folder(self) -> str:
+        """Folder or URL of the markers of runs."""
+        return self.location
+
     def copy_path(self, file: LiveFile, name: str) -> str:
         return f"{file.path.rpartition('/')[0]}/{name}"
 

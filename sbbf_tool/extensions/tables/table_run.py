@@ -11,8 +11,7 @@ ends. If it is unknown whether a commit succeeded, nothing is deleted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +25,7 @@ from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Change, Commit, change_properties
 from sbbf_tool.storage import places
+from sbbf_tool.storage.threads import DaemonThreads, result_of
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
@@ -104,7 +104,7 @@ class TableRun:
         self,
         run: Callable[[Selection, Work[Report]], Generator[Row[Report], None, None]],
         work: Work[Report],
-    ) -> Iterator[Row[Report]]:
+    ) -> Generator[Row[Report], None, None]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit
         follows the last row.
 
@@ -142,7 +142,7 @@ class TableRun:
     def _mark(self, selection: Selection) -> RunMarker:
         assert selection.run is not None
         return RunMarker(
-            self.table.location,
+            self.table.marker_folder,
             selection.run,
             self.table.marker_text,
             stays_after_error=self.on_cluster,
@@ -212,8 +212,10 @@ class TableRun:
         """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may
         have deleted it since."""
         paths = [copy.new_path for copy in self._pending]
-        with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
-            statuses = list(pool.map(places.size_and_time, paths))
+        pool = DaemonThreads(_CONCURRENT_REQUESTS, "sbbf-size")
+        futures = [pool.submit(places.size_and_time, path) for path in paths]
+        statuses = list(map(result_of, futures))
+        pool.close()
         present: list[Replacement] = []
         for copy, status in zip(self._pending, statuses, strict=True):
             if status is not None and status[0] == copy.new_bytes:

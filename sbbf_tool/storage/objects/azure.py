@@ -57,6 +57,7 @@ from sbbf_tool.storage.objects.azure_blocks import (
     new_ids,
     plan_blocks,
 )
+from sbbf_tool.storage.objects.cloud_keys import AzureKeys, emulator_endpoint, uses_emulator
 from sbbf_tool.storage.objects.conditional import (
     AZURE_HINT,
     PARQUET_TYPE,
@@ -68,6 +69,7 @@ from sbbf_tool.storage.objects.conditional import (
     write_once,
     write_parts,
 )
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import (
@@ -261,27 +263,25 @@ class AzureWriter(CloudWriter):
         urllib3.exceptions.HTTPError,
     )
 
-    def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
-        super().__init__(retries)
+    def __init__(
+        self,
+        retries: Retries,
+        config: dict[str, Any],
+        lease: LeasePart[AzureKeys] | None = None,
+    ) -> None:
+        super().__init__(retries, lease)
         if config.get("use_fabric_endpoint"):
             raise RefusedError("sbbf cannot write to Microsoft Fabric", hint=ELSEWHERE)
         self._open_container(config["container_name"], config.get("account_name"))
 
     def _open_container(self, container: str, account: str | None) -> None:
         """Make the client; `account` is that which the URL names."""
-        setting = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower()
-        uses_emulator = setting in ("1", "true", "yes", "on", "y")
         self.account = account or _setting("AZURE_STORAGE_ACCOUNT_NAME")
-        if uses_emulator and not self.account:
+        if uses_emulator() and not self.account:
             self.account = _EMULATOR
         if not self.account:
             raise DeniedError("no account is set", hint=AZURE_HINT)
-        self._key = _setting(
-            "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"
-        )
-        if uses_emulator and not self._key:
-            self._key = EMULATOR_KEY
-        self._signature = _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
+        self._key = self._find_key()
         self._credential = self._make_credential()
         # `CloudWriter.send` repeats requests.
         limits: dict[str, Any] = {
@@ -291,7 +291,7 @@ class AzureWriter(CloudWriter):
         }
         try:
             self._container = ContainerClient(
-                _find_endpoint(self.account, uses_emulator),
+                _find_endpoint(self.account),
                 container,
                 credential=self._credential,
                 session=limited_session(),
@@ -300,10 +300,30 @@ class AzureWriter(CloudWriter):
         except ValueError as error:
             raise DeniedError(f"no usable credentials ({error})", hint=AZURE_HINT) from None
 
+    def _find_key(self) -> str:
+        """Return the key of the account; empty if there is none."""
+        if self._lease is not None:
+            return str(self._lease.keys.account_key)
+        key = _setting(
+            "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"
+        )
+        if uses_emulator() and not key:
+            return EMULATOR_KEY
+        return key
+
+    @property
+    def _signature(self) -> str:
+        """The newest shared access signature; empty if there is none."""
+        if self._lease is not None:
+            return str(self._lease.keys.signature)
+        return _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
+
     def _make_credential(self) -> Any:
         """Make what the client signs requests with."""
         if self._key:
             return {"account_name": self.account, "account_key": self._key}
+        if self._lease is not None:
+            return _LeasedSignature(self._lease)
         if self._signature:
             return AzureSasCredential(self._signature)
         token = _setting("AZURE_STORAGE_TOKEN")
@@ -358,6 +378,18 @@ class AzureWriter(CloudWriter):
 
     def ensure_replaceable(self, key: str) -> None:
         _ensure_replaceable(self.send(self.blob(key).get_blob_properties))
+
+
+class _LeasedSignature(AzureSasCredential):
+    """The newest signature of a lease, for each request."""
+
+    def __init__(self, lease: LeasePart[AzureKeys]) -> None:
+        super().__init__(lease.keys.signature)
+        self._lease = lease
+
+    @property
+    def signature(self) -> str:
+        return self._lease.keys.signature
 
 
 def _writer_of(old: ObjectSource) -> AzureWriter:
@@ -422,10 +454,9 @@ EMULATOR_KEY = (
 )
 
 
-def _find_endpoint(account: str, uses_emulator: bool) -> str:
-    if uses_emulator:
-        emulator = os.environ.get("AZURITE_BLOB_STORAGE_URL") or "http://127.0.0.1:10000"
-        return f"{emulator}/{account}"
+def _find_endpoint(account: str) -> str:
+    if uses_emulator():
+        return emulator_endpoint(account)
     endpoint = _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     return endpoint or f"https://{account}.blob.core.windows.net"
 

@@ -26,6 +26,7 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.objects.cloud_keys import NewestCredentials
 from sbbf_tool.storage.objects.conditional import (
     AZURE_HINT,
     GOOGLE_HINT,
@@ -36,11 +37,13 @@ from sbbf_tool.storage.objects.conditional import (
     remove,
     understanding_answers,
 )
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.paging import Listed, list_once
 from sbbf_tool.storage.objects.retries import (
     LIST_SECONDS,
     TEMPORARY_STATUSES,
     Budget,
+    Retries,
     retries_of,
     tries_of,
     unreachable_error,
@@ -73,11 +76,23 @@ class CloudStore(ReadOnlyStore):
     """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and
     `secret`."""
 
-    def __init__(self, service: str, root: str, path: str, secret: str) -> None:
+    def __init__(
+        self,
+        service: str,
+        root: str,
+        path: str,
+        secret: str,
+        lease: LeasePart[Any] | None = None,
+    ) -> None:
+        """Without a lease of `AzureKeys` or `GoogleKeys`, the credentials are those of the
+        environment."""
         self._service = service
+        self._lease = lease
         self.service_name = _NAMES[service]
         budget = _HTTP_BUDGET if service == "http" else BUDGET
         self._retries = retries_of(os.getpid(), service, root, budget)
+        if lease is not None:
+            self._retries = Retries(budget)
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
@@ -100,8 +115,12 @@ class CloudStore(ReadOnlyStore):
                 hint=AZURE_HINT,
             )
         open_store: Any = HTTPStore if service == "http" else from_url
+        options: dict[str, Any] = {"client_options": clients, "retry_config": retries}
+        if lease is not None:
+            options["credential_provider"] = NewestCredentials(lease)
+            options["config"] = lease.keys.settings()
         try:
-            self._store: Any = open_store(url, client_options=clients, retry_config=retries)
+            self._store: Any = open_store(url, **options)
         except (exceptions.BaseError, ValueError) as error:
             raise self._translate_error(error) from None
 
@@ -114,10 +133,10 @@ class CloudStore(ReadOnlyStore):
             if self._service == "azure":
                 from sbbf_tool.storage.objects.azure import AzureWriter
 
-                return AzureWriter(self._retries, self._store.config)
+                return AzureWriter(self._retries, self._store.config, self._lease)
             from sbbf_tool.storage.objects.google import GoogleWriter
 
-            return GoogleWriter(self._retries, self._store.config)
+            return GoogleWriter(self._retries, self._store.config, self._lease)
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         if self._service == "http":
@@ -268,8 +287,14 @@ class CloudStore(ReadOnlyStore):
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's
         messages contain whole URLs."""
-        try:
+
+        def repeat() -> Answer:
             return self._retries.call(request, _is_temporary, _is_unreachable)
+
+        try:
+            if self._lease is None:
+                return repeat()
+            return self._lease.call(repeat, _refusal_of)
         except FileNotFoundError:
             raise MissingError("no such object") from None
         except (exceptions.BaseError, ValueError, OSError, TypeError) as error:
@@ -368,6 +393,16 @@ _OTHER_VERSION = (
     exceptions.AlreadyExistsError,
     FileExistsError,
 )
+
+
+def _refusal_of(error: Exception) -> str | None:
+    """Return the kind of an error if other credentials may avert it. The answer to a HEAD request
+    does not say why."""
+    if isinstance(error, exceptions.UnauthenticatedError):
+        return "401"
+    if not isinstance(error, exceptions.PermissionDeniedError):
+        return None
+    return "AuthenticationFailed" if "AuthenticationFailed" in str(error) else "403"
 
 
 def _is_temporary(error: Exception) -> bool:

@@ -29,6 +29,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.retries import (
     TEMPORARY_STATUSES,
     Retries,
@@ -315,8 +316,9 @@ class CloudWriter:
     connection_errors: tuple[type[Exception], ...]
     """Those that mean that the service has not answered, or that its answer broke off."""
 
-    def __init__(self, retries: Retries) -> None:
+    def __init__(self, retries: Retries, lease: LeasePart[Any] | None = None) -> None:
         self._retries = retries
+        self._lease = lease
 
     def ensure_replaceable(self, key: str) -> None:
         """Raise RefusedError if the object is of a kind that cannot be replaced."""
@@ -334,10 +336,16 @@ class CloudWriter:
         A request that removes what a run leaves is sent once, also after an interrupt. Raises
         errors of this package without secrets.
         """
+
+        def repeat() -> Answer:
+            return self._retries.call(request, self._is_temporary, self._is_unreachable)
+
         try:
             if once:
                 return request()
-            return self._retries.call(request, self._is_temporary, self._is_unreachable)
+            if self._lease is None:
+                return repeat()
+            return self._lease.call(repeat, self._refusal_of)
         except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 
@@ -365,6 +373,13 @@ class CloudWriter:
         if status in TEMPORARY_STATUSES:
             answer += f", {format_count(tries_of(error), 'try', 'tries')}"
         return UnreadableError(f"the service answered {answer}")
+
+    def _refusal_of(self, error: Exception) -> str | None:
+        """Return the kind of an answer that refuses the credentials; None for other errors."""
+        status, code = self.status_of(error)
+        if code == "AuthenticationFailed":
+            return code
+        return f"{status}" if status == 401 or (status == 403 and not code) else None
 
     def _is_temporary(self, error: Exception) -> bool:
         return self._is_unreachable(error) or self.status_of(error)[0] in TEMPORARY_STATUSES

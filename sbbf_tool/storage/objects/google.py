@@ -33,6 +33,7 @@ from contextlib import closing
 from typing import Any
 
 import google.auth
+import google.auth.credentials
 import google_crc32c
 import requests
 import urllib3
@@ -47,6 +48,7 @@ from google.oauth2.service_account import Credentials
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.answers import limited_session
+from sbbf_tool.storage.objects.cloud_keys import GoogleKeys
 from sbbf_tool.storage.objects.conditional import (
     GOOGLE_HINT,
     PARQUET_TYPE,
@@ -57,6 +59,7 @@ from sbbf_tool.storage.objects.conditional import (
     md5_of,
     write_once,
 )
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
@@ -246,11 +249,21 @@ class GoogleWriter(CloudWriter):
     hint = GOOGLE_HINT
     connection_errors = (requests.RequestException, urllib3.exceptions.HTTPError)
 
-    def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
-        super().__init__(retries)
-        account = _service_account()
+    def __init__(
+        self,
+        retries: Retries,
+        config: dict[str, Any],
+        lease: LeasePart[GoogleKeys] | None = None,
+    ) -> None:
+        super().__init__(retries, lease)
+        account: dict[str, Any] = {}
         try:
-            credentials = _credentials(account)
+            if lease is not None:
+                credentials: Any = _LeasedToken(lease)
+                account["gcs_base_url"] = lease.keys.endpoint
+            else:
+                account = _service_account()
+                credentials = _credentials(account)
         except Exception as error:
             # google-auth's own errors, and those of each kind of credential.
             raise DeniedError(
@@ -290,6 +303,20 @@ class GoogleWriter(CloudWriter):
 
     def ensure_replaceable(self, key: str) -> None:
         _ensure_replaceable(self.find(key))
+
+
+class _LeasedToken(google.auth.credentials.Credentials):
+    """The newest token of a lease, for each request."""
+
+    def __init__(self, lease: LeasePart[GoogleKeys]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._lease = lease
+
+    def before_request(self, request: Any, method: str, url: str, headers: Any) -> None:
+        headers["authorization"] = f"Bearer {self._lease.keys.token}"
+
+    def refresh(self, request: Any) -> None:
+        """Do nothing: `CloudWriter.send` renews the lease."""
 
 
 def _temporary_name(key: str) -> str:

@@ -31,16 +31,25 @@ from botocore.awsrequest import AWSResponse
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.storage.objects.answers import read_answer
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.paging import Listed, endless_error, list_once
 from sbbf_tool.storage.objects.retries import (
     IN_FLIGHT,
     Budget,
+    Retries,
     retries_of,
     seconds_for,
     within,
 )
-from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, call, is_temporary, is_unreachable
+from sbbf_tool.storage.objects.s3_errors import (
+    NoSuchRangeError,
+    call,
+    is_temporary,
+    is_unreachable,
+    refusal_of,
+)
 from sbbf_tool.storage.objects.s3_errors import NotS3Error as NotS3Error
+from sbbf_tool.storage.objects.s3_keys import LeasedCredentials, S3Keys
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -75,16 +84,30 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 class S3Bucket:
     """The reading half of `ObjectStore` for a bucket; `s3_publish` has the writing half."""
 
-    def __init__(self, bucket: str) -> None:
+    def __init__(self, bucket: str, lease: LeasePart[S3Keys] | None = None) -> None:
+        """Without a lease, the credentials are those of the environment."""
         self.bucket = bucket
+        self.lease = lease
         process = os.getpid()
-        self.client = call(lambda: client(process), bucket)
-        self.retries = retries_of(process, "s3", bucket, call(lambda: budget(process), bucket))
+        tries = call(lambda: budget(process), bucket)
+        if lease is None:
+            self.client = call(lambda: client(process), bucket)
+            self.retries = retries_of(process, "s3", bucket, tries)
+        else:
+            self.client = call(lambda: make_client(lease), bucket)
+            self.retries = Retries(tries)
 
     def send(self, request: Callable[[], Answer]) -> Answer:
         """Return the answer to a request by botocore, which is repeated while its errors are
-        temporary. Raises errors of this package."""
-        return call(lambda: self.retries.call(request, is_temporary, is_unreachable), self.bucket)
+        temporary, and once with renewed credentials. Raises errors of this package."""
+
+        def repeat() -> Answer:
+            return self.retries.call(request, is_temporary, is_unreachable)
+
+        lease = self.lease
+        if lease is None:
+            return call(repeat, self.bucket)
+        return call(lambda: lease.call(repeat, refusal_of), self.bucket)
 
     def _read(self, request: Callable[[], Answer], length: int = _USUAL_ANSWER_BYTES) -> Answer:
         """Return the answer to a request that changes nothing, as `send` does, within the time for
@@ -265,17 +288,33 @@ def budget(process: int) -> Budget:
 
 @cache
 def client(process: int) -> Any:
-    """Return the client of this process for all buckets; it follows redirects to a bucket's
-    region."""
+    """Return the client of this process for all buckets, with the credentials of the
+    environment."""
+    return make_client()
+
+
+def make_client(lease: LeasePart[S3Keys] | None = None) -> Any:
+    """Make a client, which follows redirects to a bucket's region. What a lease does not state is
+    as in the environment."""
     session = botocore.session.get_session()
-    unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
+    region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    if lease is not None:
+        keys = lease.keys
+        # The client takes the credentials of its session, and signs each request with the newest.
+        session._credentials = LeasedCredentials(lease)
+        region = keys.region or region
+        if keys.endpoint:
+            options["endpoint_url"] = keys.endpoint
+        if keys.path_style is not None:
+            settings["s3"] = {"addressing_style": "path" if keys.path_style else "virtual"}
+    elif os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes"):
+        settings["signature_version"] = UNSIGNED
     # Stores other than Amazon's fail on the checksums that botocore adds by default. All of them
     # support Content-MD5, which is sent instead.
-    checksums = {
-        setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
-        for setting in ("request_checksum_calculation", "response_checksum_validation")
-    }
-    signature: dict[str, Any] = {"signature_version": UNSIGNED} if unsigned else {}
+    for setting in ("request_checksum_calculation", "response_checksum_validation"):
+        settings[setting] = os.environ.get(f"AWS_{setting.upper()}", "when_required")
     config = botocore.config.Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
@@ -283,11 +322,9 @@ def client(process: int) -> Any:
         user_agent_extra="sbbf",
         # `S3Bucket.send` repeats requests.
         retries={"mode": "standard", "total_max_attempts": 1},
-        **signature,
-        **checksums,
+        **settings,
     )
-    region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
-    client = session.create_client("s3", region_name=region, config=config)
+    client = session.create_client("s3", region_name=region, config=config, **options)
     if os.environ.get("AWS_REQUEST_PAYER", "").lower() in ("requester", "true", "1"):
         client.meta.events.register("before-sign.s3", _accept_costs)
     client.meta.events.register("before-send.s3", partial(_send, client._endpoint.http_session))

@@ -85,6 +85,7 @@ _REJECTING_CODES = (
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
     "ExpiredToken",
+    "ExpiredTokenException",
     "InvalidToken",
     "TokenRefreshRequired",
 )
@@ -117,6 +118,16 @@ def is_temporary(error: Exception) -> bool:
         status, code = code_of(error)
         return status in TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
     return is_unreachable(error) or isinstance(error, _BODY_ERRORS)
+
+
+def refusal_of(error: Exception) -> str | None:
+    """Return the code of an answer that refuses the credentials, as after their time; None for any
+    other error. The answer to a HEAD request has no code but its status."""
+    if isinstance(error, wrong.ClientError):
+        status, code = code_of(error)
+        if code in _REJECTING_CODES or (code == str(status) and status in (400, 401, 403)):
+            return code
+    return None
 
 
 def code_of(error: wrong.ClientError) -> tuple[int, str]:

@@ -44,10 +44,12 @@ from sbbf_tool.storage.objects.conditional import (
     write_once,
     write_parts,
 )
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.paging import endless_error
 from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ARCHIVES, call
 from sbbf_tool.storage.objects.s3_facts import S3Facts
+from sbbf_tool.storage.objects.s3_keys import S3Keys
 from sbbf_tool.storage.objects.store import (
     DeniedError,
     Location,
@@ -77,8 +79,8 @@ _UNCONDITIONAL = (
 class S3Store(S3Bucket):
     """An `ObjectStore` of S3."""
 
-    def __init__(self, bucket: str) -> None:
-        super().__init__(bucket)
+    def __init__(self, bucket: str, lease: LeasePart[S3Keys] | None = None) -> None:
+        super().__init__(bucket, lease)
         self.facts = S3Facts(self)
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
@@ -136,12 +138,21 @@ class _S3Upload(Upload):
                 # They cost money and are invisible.
                 self.warnings.append(_UNFINISHED)
         parts = plan_parts(
-            self.planned_source.keep, self.planned_source.size, can_copy=self.old is not None
+            self.planned_source.keep, self.planned_source.size, can_copy=self._can_copy
         )
         if parts is None:
             self.put()
         else:
             self.put_in_parts(parts)
+
+    @property
+    def _can_copy(self) -> bool:
+        """Whether the store can copy old bytes itself, which it reads with the credentials of the
+        target."""
+        if self.old is None:
+            return False
+        store = self.old.store
+        return isinstance(store, S3Store) and store.lease is self.store.lease
 
     def put(self) -> None:
         data = self.read_all()

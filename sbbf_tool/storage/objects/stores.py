@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import Any
 
 from sbbf_tool.errors import (
     ChangedError,
@@ -22,6 +23,8 @@ from sbbf_tool.errors import (
     SbbfError,
     WriteError,
 )
+from sbbf_tool.storage import access
+from sbbf_tool.storage.objects.lease import LeasePart
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import (
     Location,
@@ -42,11 +45,15 @@ def open_object(url: str) -> ObjectSource:
 
 
 def store_of(location: Location) -> ObjectStore:
-    """Return the store of a location. Raises UsageError if the required package is missing."""
+    """Return the store of a location, with the credentials of the present work if it has any for
+    it. Raises UsageError if the required package is missing."""
     service = location.service
     # For HTTP, each URL has its own store, since URLs are escaped and perhaps signed as a whole.
     path = location.key if service == "http" else ""
     with ErrorPlace(location.name):
+        store = access.find_store(location)
+        if store is not None:
+            return store
         # A forked process must not use its parent's connections.
         return _store(os.getpid(), service, location.root, location.bucket, path, location.secret)
 
@@ -55,19 +62,26 @@ def store_of(location: Location) -> ObjectStore:
 def _store(
     process: int, service: str, root: str, bucket: str, path: str, secret: str
 ) -> ObjectStore:
-    # Each service imports the library of its vendor.
     with naming_the_extra(service):
-        if service == "s3":
-            from sbbf_tool.storage.objects.s3_publish import S3Store
+        return open_store(Location(service, root, bucket, path, secret))
 
-            return S3Store(bucket)
-        if service == "hdfs":
-            from sbbf_tool.storage.objects.arrow import ArrowStore
 
-            return ArrowStore.of_hdfs(root)
-        from sbbf_tool.storage.objects.cloud import CloudStore
+def open_store(location: Location, lease: LeasePart[Any] | None = None) -> ObjectStore:
+    """Open the store of a location, with the credentials of the environment if there is no
+    lease."""
+    # Each service imports the library of its vendor.
+    service = location.service
+    if service == "s3":
+        from sbbf_tool.storage.objects.s3_publish import S3Store
 
-        return CloudStore(service, root, path, secret)
+        return S3Store(location.bucket, lease)
+    if service == "hdfs":
+        from sbbf_tool.storage.objects.arrow import ArrowStore
+
+        return ArrowStore.of_hdfs(location.root)
+    from sbbf_tool.storage.objects.cloud import CloudStore
+
+    return CloudStore(service, location.root, location.key, location.secret, lease)
 
 
 _COMPARED_BYTES = 64 << 10

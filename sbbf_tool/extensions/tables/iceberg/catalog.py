@@ -18,6 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool import log
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.iceberg.credentials import (
+    Grants,
+    credentials_url,
+    ensure_keys_for,
+    parse_grants,
+)
 from sbbf_tool.extensions.tables.iceberg.metadata import (
     MAIN,
     MAX_METADATA,
@@ -33,6 +39,7 @@ from sbbf_tool.extensions.tables.iceberg.source import (
     is_local,
     read_file,
 )
+from sbbf_tool.extensions.tables.iceberg.table_access import TableAccess
 from sbbf_tool.hints import install_extra
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -42,6 +49,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _BLOCK = 1 << 20
+_OK = 200
+_SECONDS = 60
+"""How long a catalog may take to answer."""
 _LONGEST_WAIT = 60.0
 _CLOCK_STEP = 0.5
 """Seconds to wait for a clock that is behind, and between two looks at it: it may be set
@@ -96,7 +106,12 @@ def load_source(name: str) -> CatalogSource:
         raise UnreadableError(
             f"PyIceberg cannot open the catalog: {_describe(error)}", file=name
         ) from error
-    return CatalogSource(catalog, catalog_name, table)
+    return CatalogSource(catalog, catalog_name, table, properties)
+
+
+def load_grants(name: str) -> Grants:
+    """Ask a catalog of this machine's configuration for the credentials of a table."""
+    return load_source(name).renew()
 
 
 def _package_error(error: Exception) -> UsageError:
@@ -149,28 +164,64 @@ class CatalogState(TableState):
 class CatalogSource(MetadataSource):
     """A table of a catalog."""
 
-    def __init__(self, catalog: Catalog, catalog_name: str, table: str) -> None:
+    access: TableAccess
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        catalog_name: str,
+        table: str,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        """`properties` are those of the catalog in the user's configuration."""
         self.name = f"{catalog_name}:{table}"
         self._catalog = catalog
         self._catalog_name = catalog_name
         self._table = table
         self._identifier = parse_table(table, self.name)
+        self._own = properties or {}
+        self._config: object = None
+        self.access = TableAccess(self.name, parse_grants(None, self._own), self.renew, load_grants)
 
     def load(self) -> CatalogState:
+        table, grants = self._load()
+        ensure_keys_for(grants, table.metadata.location, self.name)
+        self.access.replace(grants)
+        files = CatalogFiles(table.io)
+        location = table.metadata_location
+        metadata = read_file(files, location, MAX_METADATA, parse_metadata)
+        return CatalogState(metadata, location, files, table)
+
+    def renew(self) -> Grants:
+        """Ask the catalog for credentials again: at the address that it names for this, if it is
+        the catalog's own, or with the table. Raises UnreadableError."""
+        url = credentials_url(self._config, self._catalog.properties.get("uri", ""))
+        if url is not None:
+            with suppress(OSError, ValueError):
+                # The library's session has the catalog's own credentials.
+                answer = self._catalog._session.get(  # type: ignore[attr-defined]
+                    url, allow_redirects=False, timeout=_SECONDS
+                )
+                if answer.status_code == _OK:
+                    return parse_grants({"config": self._config, **answer.json()}, self._own)
+        return self._load()[1]
+
+    def _load(self) -> tuple[Table, Grants]:
+        """Load the table, and the credentials that come with it."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         try:
-            table = self._catalog.load_table(self._identifier)
+            with _answers_of(self._catalog) as answers:
+                table = self._catalog.load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
             raise UnreadableError(
                 f"the catalog has no table {self._table}", file=self.name
             ) from None
         except Exception as error:
             raise _load_error(error).at(file=self.name) from error
-        files = CatalogFiles(table.io)
-        location = table.metadata_location
-        metadata = read_file(files, location, MAX_METADATA, parse_metadata)
-        return CatalogState(metadata, location, files, table)
+        answer = answers[-1] if answers else {}
+        self._config = answer.get("config")
+        return table, parse_grants(answer, self._own)
 
     def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():
@@ -231,6 +282,29 @@ class CatalogSource(MetadataSource):
         catalog = _quote(self._catalog_name)
         table = ".".join(map(_quote, self._identifier)).replace("\\", "\\\\").replace("'", "\\'")
         return f"CALL {catalog}.system.rollback_to_snapshot('{table}', {snapshot_id})"
+
+
+@contextmanager
+def _answers_of(catalog: Catalog) -> Iterator[list[dict[str, Any]]]:
+    """Yield a list that gets the tables with which a REST catalog answers in the block. PyIceberg
+    keeps only the credentials in them for the metadata."""
+    answers: list[dict[str, Any]] = []
+
+    def note(answer: Any, *_: object, **__: object) -> None:
+        with suppress(ValueError):
+            fields = answer.json()
+            if answer.status_code == _OK and isinstance(fields, dict) and "metadata" in fields:
+                answers.append(fields)
+
+    session = getattr(catalog, "_session", None)
+    if session is None:
+        yield answers
+        return
+    session.hooks["response"].append(note)
+    try:
+        yield answers
+    finally:
+        session.hooks["response"].remove(note)
 
 
 def _wait_for_clock(state: TableState, name: str) -> None:

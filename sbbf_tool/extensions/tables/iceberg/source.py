@@ -16,6 +16,7 @@ from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.running.table import CreatingFiles, read_metadata
+from sbbf_tool.storage.access import Access
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Other spellings of schemes."""
@@ -125,6 +126,8 @@ class MetadataSource(ABC):
 
     name: str
     """The table as the user named it."""
+    access: Access = Access()
+    """Access to the table's files."""
 
     @property
     def why_unchangeable(self) -> RefusedError | None:

@@ -297,7 +297,14 @@ class IcebergTable(LakeTable):
             self.columns = build_column_names(metadata.schema, metadata.properties)
             self.partition_types = scan.partition_texts(metadata).types
             self.why_unchangeable = source.why_unchangeable
+            self.access = source.access
             self._full_names = {leaf.name: leaf.path for leaf in leaves(metadata.schema)}
+
+    @property
+    def marker_folder(self) -> str:
+        # Stores for tables alone take only files of data and of metadata.
+        with ErrorPlace(self._state.location):
+            return open_name(self._state.data_folder)
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column: Iceberg counts `element` of a list as a part of the
@@ -312,13 +319,16 @@ class IcebergTable(LakeTable):
         return column
 
     def live_files(self) -> Sequence[LiveFile]:
-        return [
-            file._replace(unchangeable=file.unchangeable or self._find_link_out(file))
-            for file in scan.list_live_files(self._state)
-        ]
+        # Some files of deletes are read.
+        with self.access.through():
+            return [
+                file._replace(unchangeable=file.unchangeable or self._find_link_out(file))
+                for file in scan.list_live_files(self._state)
+            ]
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
-        return scan.list_all_files(self._state)
+        with self.access.through():
+            return scan.list_all_files(self._state)
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         ensure_changeable(self._source, self._state)
@@ -348,7 +358,8 @@ class IcebergTable(LakeTable):
         return target and f"a link in its path leads out of the table's folder, to {target}"
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
-        return Publication(self._source, replacements, change).run()
+        with self.access.through():
+            return Publication(self._source, replacements, change).run()
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         return scan.find_referenced(self._source.load(), names)

@@ -93,6 +93,7 @@ class RacingSource(MetadataSource):
     def __init__(self, source: MetadataSource, *actions: Callable[[], object]) -> None:
         self.source = source
         self.name = source.name
+        self.access = source.access
         self.actions = list(actions)
 
     def load(self) -> TableState:

@@ -21,6 +21,7 @@ from pyiceberg.table.update import UpgradeFormatVersionUpdate
 
 import sbbf_tool
 from extensions.tables.iceberg.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
+from extensions.tables.iceberg.vending import configure
 from sbbf_tool import cli
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
@@ -225,6 +226,26 @@ def test_a_rest_catalog_writes_format_3(rest_catalog):
     assert (table.current_snapshot().first_row_id, table.current_snapshot().added_rows) == (0, 100)
     assert table.metadata.next_row_id == 100
     assert ids_of(table) == list(range(100))
+
+
+@pytest.mark.nightly(1)
+@pytest.mark.environment(minutes=1)
+@pytest.mark.filterwarnings("ignore:Parquet writer option")
+def test_keys_in_the_configuration_are_for_data_files_too(
+    rest, rest_catalog, tmp_path, monkeypatch, capfd
+):
+    """The keys of the environment are wrong, and so is its address."""
+    table = rest_catalog.create_table("n.own", schema=rows(0, 1).schema)
+    table.append(rows(0, 100))
+    configure(tmp_path, {"own": rest.properties()})
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    forget_clients()
+    assert cli.run(["add-filter", "own:n.own", "-c", "id", "--in-place"]) == 0
+    assert cli.run(["verify", "own:n.own"]) == 0
+    assert cli.run(["remove-filter", "own:n.own", "--in-place"]) == 0
+    assert ids_of(rest_catalog.load_table("n.own")) == list(range(100))
 
 
 def test_other_catalogs_do_not_write_format_3(configuration, monkeypatch):
