@@ -1,6 +1,8 @@
 /* The rows of a row group that have the values which its filter may hold: the column is read. Part of _scan.h.
  *
- * The rules are those of confirm.py and plain_pages.py: dictionary and PLAIN pages of a column without lists. Values are looked up by their hashes among those that the filter may hold, and compared as bytes. A file with anything else is declined. */
+ * The rules are those of confirm.py and plain_pages.py: dictionary and PLAIN pages of a column without lists. Each stored value is looked up by
+ * its hash among all values of the question, also those that statistics or the filter exclude, and compared as bytes. A file with anything else
+ * is declined. */
 #ifndef CONFIRM_H
 #define CONFIRM_H
 
@@ -23,8 +25,7 @@ static int may_confirm(const struct kind *kind)
 
 struct confirmation {
     struct query *q;
-    const int64_t *hits; /* of this row group */
-    size_t num_hits, mask;
+    size_t mask; /* of the table */
     struct shape shape;
     int64_t first_row; /* in the file */
     int has_dictionary;
@@ -44,39 +45,38 @@ static int is_key(const struct kind *kind, size_t at, const uint8_t *value, size
     return key.bytes.length == length && (!length || !memcmp(key.bytes.data, value, length));
 }
 
-static size_t hit_hash(const struct confirmation *c, size_t hit)
+/* Find or build the open hash table of all hashes of the kind: a slot has 0, or one more than the number of a hash. */
+static int find_table(struct confirmation *c)
 {
-    return (size_t)c->hits[3 * hit + 2];
-}
-
-/* Build an open hash table of the hits: a slot has 0, or one more than the number of a hit. */
-static int build_table(struct confirmation *c)
-{
-    struct bytes *table = &c->q->w->s->table;
+    struct scratch *s = c->q->w->s;
+    const struct kind *kind = c->q->kind;
     size_t slots = 64;
-    while (slots < 4 * c->num_hits)
+    while (slots < 4 * kind->num_hashes)
         slots *= 2;
-    if (!make_room(table, slots * sizeof(uint32_t)))
-        return 0;
-    memset(table->data, 0, slots * sizeof(uint32_t));
     c->mask = slots - 1;
-    uint32_t *slot = (uint32_t *)(void *)table->data;
-    for (size_t hit = 0; hit < c->num_hits; hit++) {
-        size_t at = load_hash(c->q->kind->hashes, hit_hash(c, hit)) & c->mask;
+    if (s->table_kind == kind)
+        return 1;
+    if (kind->num_hashes >= UINT32_MAX || !make_room(&s->table, slots * sizeof(uint32_t)))
+        return 0;
+    memset(s->table.data, 0, slots * sizeof(uint32_t));
+    uint32_t *slot = (uint32_t *)(void *)s->table.data;
+    for (size_t hash = 0; hash < kind->num_hashes; hash++) {
+        size_t at = load_hash(kind->hashes, hash) & c->mask;
         while (slot[at])
             at = (at + 1) & c->mask;
-        slot[at] = (uint32_t)hit + 1;
+        slot[at] = (uint32_t)hash + 1;
     }
+    s->table_kind = kind;
     return 1;
 }
 
-/* Note the hits that have this value, with its number; return 0 without memory. */
+/* Note the hashes whose value this is, with its number; return 0 without memory. */
 static int match_value(const struct confirmation *c, const uint8_t *value, size_t length, int64_t number, struct numbers *matches)
 {
     const uint32_t *slot = (const uint32_t *)(const void *)c->q->w->s->table.data;
     uint64_t h = xxh64(value, length);
     for (size_t at = h & c->mask; slot[at]; at = (at + 1) & c->mask) {
-        size_t hash = hit_hash(c, slot[at] - 1);
+        size_t hash = slot[at] - 1;
         if (load_hash(c->q->kind->hashes, hash) != h || !is_key(c->q->kind, hash, value, length))
             continue;
         if (matches->count >= 2 * (size_t)MOST_ROWS || !push(matches, number) || !push(matches, (int64_t)hash))
@@ -85,7 +85,7 @@ static int match_value(const struct confirmation *c, const uint8_t *value, size_
     return 1;
 }
 
-/* Find the hits among values in PLAIN form, which are whole: leave the number and the hash of each in `matches`, by ascending number. */
+/* Look up values in PLAIN form, which are whole: leave in `matches` the number and the hash of each that is found, by ascending number. */
 static int match_values(const struct confirmation *c, const uint8_t *values, int64_t count, struct numbers *matches)
 {
     const size_t width = c->shape.width;
@@ -138,7 +138,7 @@ static int read_dictionary(struct confirmation *c, const struct page *page, cons
         return 0;
     c->has_dictionary = 1;
     c->shape.num_entries = (uint32_t)page->entries;
-    /* Of each entry one more than the place of its first hit. */
+    /* Of each entry one more than the place of its first match. */
     if (!make_room(&s->first, (size_t)page->entries * sizeof(uint32_t) + 1))
         return 0;
     memset(s->first.data, 0, (size_t)page->entries * sizeof(uint32_t));
@@ -224,16 +224,16 @@ static int read_pages(struct confirmation *c, const uint8_t *data, int64_t size,
     return 1;
 }
 
-/* Find the rows of a row group that have one of the hits from `first` on, and note them; return 0 if its pages are not as expected. See
+/* Find the rows of a row group that have a value, and note them; return 0 if its pages are not as expected. See
  * `_search_pages` in confirm.py, `page_range` in pages.py and `ensure_own_pages` in footer.py. */
-static int confirm_row_group(struct query *q, const struct chunk *chunk, size_t first)
+static int confirm_row_group(struct query *q, const struct chunk *chunk)
 {
     struct scratch *s = q->w->s;
     const int64_t *rows = s->row_counts.items, footer_start = q->w->footer_start;
-    struct confirmation c = {q, s->hits.items + first, (s->hits.count - first) / 3, 0, {0}, 0, 0};
+    struct confirmation c = {q, 0, {0}, 0, 0};
     int64_t start = 0 < chunk->dictionary && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
     c.shape = (struct shape){chunk->codec, q->w->codecs, (size_t)q->kind->width, (unsigned)q->kind->definition, 0, 0, PLAIN_PAGES};
-    if (chunk->codec < 0 || chunk->num_values != rows[q->row_group])
+    if (chunk->codec < 0 || chunk->has_other_encodings || chunk->num_values != rows[q->row_group])
         return 0;
     if (start < 4 || chunk->size <= 0 || chunk->size > MOST_CHUNK_BYTES || chunk->size > footer_start - start || q->w->chunk_bytes > 4 * footer_start)
         return 0;
@@ -242,7 +242,7 @@ static int confirm_row_group(struct query *q, const struct chunk *chunk, size_t 
             return 0;
         c.first_row += rows[at];
     }
-    if (!build_table(&c) || !make_room(&s->pages, (size_t)chunk->size) || !read_at(q->in, s->pages.data, (size_t)chunk->size, start))
+    if (!find_table(&c) || !make_room(&s->pages, (size_t)chunk->size) || !read_at(q->in, s->pages.data, (size_t)chunk->size, start))
         return 0;
     s->entries.count = 0;
     return read_pages(&c, s->pages.data, chunk->size, chunk->num_values);

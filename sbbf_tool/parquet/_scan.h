@@ -28,7 +28,7 @@ enum { DECLINED = -1, UNKNOWN_KIND = -2 }; /* In place of the number of the kind
 /* Field ids in parquet.thrift. */
 enum { NUM_ROWS = 3, PAIR_KEY = 1 };
 enum { FILE_PATH = 1, OFFSET_INDEX_OFFSET = 4, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH };
-enum { TYPE = 1, CODEC = 4, NUM_VALUES, COMPRESSED_SIZE = 7, DATA_PAGE = 9, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, FILTER_OFFSET = 14, FILTER_LENGTH };
+enum { TYPE = 1, ENCODINGS, CODEC = 4, NUM_VALUES, COMPRESSED_SIZE = 7, DATA_PAGE = 9, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, FILTER_OFFSET = 14, FILTER_LENGTH };
 enum { OLD_MAX = 1, OLD_MIN, NULL_COUNT, MAX_VALUE = 5, MIN_VALUE };
 
 enum {
@@ -78,6 +78,7 @@ struct scratch {
     struct numbers matches; /* The same of values of pages. */
     struct bytes bounds;    /* Path, lengths and bytes of min and max of the first row group. */
     struct bytes pages, content, present, plain, table, first;
+    const struct kind *table_kind; /* whose hashes are in `table` */
 };
 
 static void free_scratch(struct scratch *s)
@@ -567,6 +568,7 @@ struct span {
 struct chunk {
     int64_t type, codec, num_values, nulls, size, data, dictionary, filter, filter_length;
     int has_type, has_values, has_statistics, has_nulls, has_filter_length;
+    int has_other_encodings; /* Than those of `may_be_plain` in plain_pages.py. */
     struct span bounds[MIN_VALUE + 1];
 };
 
@@ -603,6 +605,22 @@ static Py_ssize_t read_statistics(const struct footer *f, Py_ssize_t pos, unsign
     }
 }
 
+static Py_ssize_t read_encodings(const struct footer *f, Py_ssize_t pos, struct chunk *chunk)
+{
+    static const uint8_t are_read[] = {[PLAIN_ENCODING] = 1, [PLAIN_DICTIONARY] = 1, [RLE_ENCODING] = 1, [BIT_PACKED] = 1, [RLE_DICTIONARY] = 1};
+    uint64_t count;
+    int64_t encoding;
+    int element;
+    pos = read_list(f, pos, &element, &count);
+    if (pos == REFUSED || (count && element != I32))
+        return REFUSED;
+    for (; count && pos != REFUSED; count--) {
+        pos = read_int(f, pos, I32, &encoding);
+        chunk->has_other_encodings |= encoding < 0 || encoding >= (int64_t)sizeof are_read || !are_read[encoding];
+    }
+    return pos;
+}
+
 static Py_ssize_t read_meta(const struct footer *f, Py_ssize_t pos, unsigned number, struct chunk *chunk)
 {
     struct field field = {0, STOP};
@@ -620,6 +638,9 @@ static Py_ssize_t read_meta(const struct footer *f, Py_ssize_t pos, unsigned num
         case NUM_VALUES:
             pos = read_int(f, pos, field.kind, &chunk->num_values);
             chunk->has_values = 1;
+            break;
+        case ENCODINGS:
+            pos = read_encodings(f, pos, chunk);
             break;
         case CODEC:
             pos = read_int(f, pos, field.kind, &chunk->codec);
@@ -1099,7 +1120,7 @@ static int answer_row_group(struct query *q, Py_ssize_t pos)
         return 0;
     if (!(kind->flags & CONFIRMS) || q->w->s->hits.count == hits)
         return 1;
-    int is_read = confirm_row_group(q, &chunk, hits);
+    int is_read = confirm_row_group(q, &chunk);
     q->w->s->hits.count = hits;
     return is_read;
 }

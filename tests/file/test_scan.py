@@ -19,9 +19,11 @@ from sbbf_tool.file import layout, scan, scan_kinds
 from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import footer_structs, large_footers
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.running.run import run
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import COMPARE_SCANS
+from support.corpus_edits import edit_footer
 from support.scans import Compared, compare, compare_mutants, join, mutants, sample, split
 from support.tables import each
 
@@ -242,6 +244,21 @@ def test_the_column_is_read_where_values_may_be(tmp_path, column):
         assert compare(verb, paths) == (len(paths), 0, 0)
     [report] = scanned(Probe("id", values, rows=True), paths[:1])
     assert len({row.row for row in report.rows}) == len(column) - column.null_count
+
+
+def test_a_column_that_is_read_is_searched_for_all_values(tmp_path):
+    """Also for those that wrong statistics exclude."""
+    path = write(tmp_path / "a.parquet", [5, 100])
+
+    def understate(metadata: FileMetaData) -> None:
+        statistics = metadata.row_groups[0].columns[0].meta_data.statistics
+        statistics.max_value = statistics.max = (50).to_bytes(8, "little")
+
+    edit_footer(Path(path), understate)
+    verb = Probe("id", [5, 100], confirm=True)
+    assert compare(verb, [path]) == (1, 0, 0)
+    assert [hit.value for hit in scanned(verb, [path])[0].hits] == ["5", "100"]
+    assert scanned(Probe("id", [100], confirm=True), [path])[0].is_absent
 
 
 def test_many_certain_rows(tmp_path):
