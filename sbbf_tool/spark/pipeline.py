@@ -23,6 +23,10 @@ that Spark sends, the function is encrypted only by Spark: set `spark.network.cr
 for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows
 are plaintext and contain what reports contain, including values of encrypted columns, but never
 filters of encrypted columns. A key service is called on the executors.
+
+Credentials that the catalog of a table has handed out for its files reach executors in the same
+way, without those of the catalog. An executor whose credentials expire asks the catalog by
+PyIceberg's configuration of its own.
 """
 
 from __future__ import annotations

@@ -110,8 +110,15 @@ def load_source(name: str) -> CatalogSource:
 
 
 def load_grants(name: str) -> Grants:
-    """Ask a catalog of this machine's configuration for the credentials of a table."""
-    return load_source(name).renew()
+    """Ask a catalog of this machine's configuration for the credentials of a table. Raises
+    UnreadableError."""
+    try:
+        return load_source(name).renew()
+    except (MissingError, UsageError) as error:
+        raise UnreadableError(
+            f"this process cannot ask the catalog ({error.message})",
+            hint="configure PyIceberg on executors too, or let credentials live longer",
+        ) from error
 
 
 def _package_error(error: Exception) -> UsageError:

@@ -6,6 +6,10 @@ import pickle
 
 import pytest
 
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extensions.tables.iceberg.catalog import load_grants
 from sbbf_tool.extensions.tables.iceberg.credentials import (
     credentials_url,
     parse_grants,
@@ -182,3 +186,10 @@ def test_what_is_sent_to_other_processes_has_no_credentials_of_the_catalog():
     assert b"secret of own" in data
     # Its clients are those of the process.
     assert pickle.loads(data) is pickle.loads(data)
+
+
+def test_a_process_without_the_catalog_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnreadableError, match=r"cannot ask the catalog .*no catalog 'away'"):
+        load_grants("away:n.t")

@@ -9,6 +9,9 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
 
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +29,7 @@ from sbbf_tool import cli
 from sbbf_tool.extensions.tables.locate import find_table
 from support import http_site
 from support.buckets import environment, forget_clients
+from support.clusters import CLUSTER, REPOSITORY, settings_of_spark
 
 pytestmark = pytest.mark.slow
 
@@ -344,3 +348,66 @@ def test_an_endpoint_that_redirects_is_no_store(vendor, store, capfd):
         assert "redirects" in out
         assert redirecting.requests
         assert other.requests == []
+
+
+def run_on_spark(home: Path, *words: str) -> tuple[str, list[str]]:
+    """Run a command on a local cluster; return its output, and the texts of the logs of Spark and
+    of its executors."""
+    pyspark = pytest.importorskip("pyspark")
+    (home / "events").mkdir(exist_ok=True)
+    work = Path(pyspark.__file__).parent / "work"
+    before = set(work.glob("*"))
+    settings = [
+        "spark.eventLog.enabled=true",
+        f"spark.eventLog.dir={home / 'events'}",
+        "spark.eventLog.compress=false",
+        f"spark.local.dir={home / 'blocks'}",
+        f"spark.sql.warehouse.dir={home / 'spark'}",
+    ]
+    command = [sys.executable, "-m", "sbbf_tool", *words, "--on", f"spark:{CLUSTER}"]
+    done = subprocess.run(
+        [*command, *settings_of_spark(home, settings)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=home,
+    )
+    folders = [home / "events", home / "blocks", *(set(work.glob("*")) - before)]
+    texts = []
+    for folder in folders:
+        files = filter(Path.is_file, folder.rglob("*"))
+        texts += [path.read_bytes().decode("latin-1") for path in files]
+    for folder in folders[2:]:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout + done.stderr, texts
+
+
+@pytest.mark.engines
+@pytest.mark.heavy(2)
+def test_executors_get_them_and_ask_for_others_by_no_channel_that_is_shown(vendor, store, home):
+    """The keys expire while executors work; these ask the catalog of their own configuration."""
+    given: list[dict[str, str]] = []
+    hand_out = vendor.credentials
+
+    def credentials():
+        entries = hand_out()
+        given.extend(entry["config"] for entry in entries)
+        return entries
+
+    vendor.credentials = credentials
+    configure(home, {"vend": {"type": "rest", "uri": vendor.url, "token": "of-the-catalog"}})
+    store.used.clear()
+    store.expires_with = lambda exchange: "/data/sbbf-" in exchange.path
+    words = ("add-filter", "vend:n.t", "-c", "id", "--in-place", "-v")
+    output, texts = run_on_spark(home, *words)
+    assert store.expires_with is None
+    assert "2 filters added" in output
+    assert ids_of(vendor.inner.load_table("n.t")) == list(range(200))
+    assert any("SparkListenerTaskEnd" in text for text in texts)
+    secrets = {"of-the-catalog"}
+    for config in given:
+        secrets |= {text for name, text in config.items() if name not in store.where}
+    assert len(secrets) > 9
+    assert [secret for secret in secrets if any(secret in text for text in (output, *texts))] == []

@@ -58,6 +58,8 @@ class Store:
     rights: dict[str, Right] = field(default_factory=dict)
     expires_at: list[int] = field(default_factory=list)
     """Numbers of requests, as `used` counts them, at which all keys of sessions expire."""
+    expires_with: Callable[[Exchange], bool] | None = None
+    """All keys of sessions expire with the first request for which it is true."""
     used: list[tuple[str, str]] = field(default_factory=list)
     """The key and the path of each request, but for those of the administrator."""
 
@@ -92,6 +94,9 @@ class Store:
             return None
         self.used.append((key, unquote(exchange.path)))
         if len(self.used) in self.expires_at:
+            self.expire()
+        if self.expires_with is not None and self.expires_with(exchange):
+            self.expires_with = None
             self.expire()
         right = self.rights.get(key)
         if right is None:
