@@ -202,6 +202,8 @@ class Commit(NamedTuple):
     undo: str | None = None
     """Statement or command that undoes the commit, such as ``RESTORE TABLE delta.`/lake/orders` TO
     VERSION AS OF 41``; None if the format has none."""
+    new_names: tuple[str, ...] = ()
+    """Names of the other files beside the copies that the commit contains, such as delete files."""
     is_new_version: bool = True
     """Whether the commit made this version; if not, the commit changed the files of existing
     versions, of which this is the newest."""
@@ -288,6 +290,10 @@ class NewFiles:
                     self._paths.append(path)
             raise
         self._paths.append(path)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the files, without folders."""
+        return tuple(path.rpartition("/")[2] for path in self._paths)
 
     def __enter__(self) -> NewFiles:
         return self

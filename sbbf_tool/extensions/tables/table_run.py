@@ -96,8 +96,8 @@ class TableRun:
         self._only_removes = True
         """Whether the pending copies differ from the files only in filters that are gone."""
         self._new_names: set[str] = set()
-        """The file names of the copies that commits contain: each is unique, and a table may spell
-        one folder in several ways."""
+        """The names of the copies and of other new files that commits contain: each is unique, and
+        a table may spell one folder in several ways."""
         self._is_commit_uncertain = False
 
     def rows(
@@ -193,6 +193,7 @@ class TableRun:
         if commit.num_files:
             log.info("committed %s files: %s", commit.num_files, commit.version)
             self.commits.append(commit)
+        self._new_names.update(commit.new_names)
         self.vanished += commit.vanished
         vanished = set(commit.vanished)
         for path, size in self._bytes_by_path.items():

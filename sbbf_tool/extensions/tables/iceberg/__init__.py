@@ -9,8 +9,10 @@ From bytes to commits; modules import only from the same line and lines above:
                         there
     manifest_schema     the fields of manifest lists and manifests, by field id
     manifest            manifest lists and manifests, as Avro records with all their fields
-    scan                the files of a snapshot, and which of them have rows deleted by position
+    deletes             which deletes apply to a data file, and which can be carried over to a copy
+    scan                the files of a snapshot, with their deletes
     commit_plan         the manifests and the snapshot of a commit
+    carried_deletes     position deletes for the copies
     folder, catalog     tables in folders, and tables of PyIceberg's catalogs
     table               the commit, and `IcebergTable`; `open_folder`, `open_in_catalog`
 """

@@ -3,9 +3,9 @@
 
 For each manifest with a file to replace there is a new one: its other files as EXISTING, the old
 files as DELETED, the copies as ADDED with the data sequence number of the old files, so that
-equality deletes still reach them. Everything else that an entry says is kept. Manifests without
-such a file, and those of delete files, are kept. In format 3, the copies keep the first row ids of
-the old files.
+equality deletes still reach them. Everything else that an entry says is kept. A manifest of delete
+files is replaced if position deletes are carried over (`carried_deletes`), and manifests without
+such a file are kept. In format 3, the copies keep the first row ids of the old files.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     ADDITION,
     DATA,
+    DELETES,
     DELETION,
     EXISTING,
+    EntryId,
     Manifest,
     ManifestFile,
     build_entry,
@@ -29,7 +31,6 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
-from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.running.table import Change
 
@@ -55,46 +56,80 @@ class NewSnapshot(Frozen):
         )
 
 
+class EntryChange(NamedTuple):
+    """What a commit does with an entry of a manifest."""
+
+    is_removed: bool
+    """Whether its file leaves the table."""
+    additions: tuple[Mapping[str, Any], ...] = ()
+    """New files with its partition: the fields in which each differs from its file."""
+
+
+EntryChanges = Mapping[EntryId, EntryChange]
+
+
 @dataclass(slots=True)
-class ManifestRewrite:
-    """Numbers of a manifest in which files were replaced by their copies."""
+class Tally:
+    """Numbers of files."""
 
     files: int = 0
     rows: int = 0
-    old_bytes: int = 0
-    new_bytes: int = 0
-    existing_files: int = 0
-    existing_rows: int = 0
+    """Of delete files, the deleted rows."""
+    bytes: int = 0
+
+    def count(self, rows: int, size: int) -> None:
+        """Count one file."""
+        self.files += 1
+        self.rows += rows
+        self.bytes += size
+
+    def add(self, other: Tally) -> None:
+        self.files += other.files
+        self.rows += other.rows
+        self.bytes += other.bytes
+
+
+@dataclass(slots=True)
+class ManifestRewrite:
+    """Numbers of a manifest in which files were replaced."""
+
+    content: int
+    """0 for data files, 1 for delete files."""
+    added: Tally = field(default_factory=Tally)
+    removed: Tally = field(default_factory=Tally)
+    existing: Tally = field(default_factory=Tally)
     min_sequence_number: int | None = None
     partitions: set[tuple[int, str]] = field(default_factory=set)
     """The spec and the partition values of the files that were replaced."""
 
 
 def rewrite_manifest(
-    manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot
+    manifest: Manifest,
+    changes: EntryChanges,
+    snapshot: NewSnapshot,
 ) -> tuple[bytes, dict[str, Any], ManifestRewrite]:
-    """Replace files of a manifest by their copies, which are given by `source.identity` of the old
-    file; the new path is a location.
+    """Replace files of a manifest: changes are given by `IcebergEntry.id`.
 
     Return the bytes of the new manifest, its record for the manifest list without path and length,
     and its numbers.
     """
-    tally = ManifestRewrite()
+    tally = ManifestRewrite(manifest.file.content)
     with ErrorPlace(manifest.file.path):
         data = build_manifest(
             manifest.header,
-            _iter_records(manifest, copies, snapshot, tally),
+            _iter_records(manifest, changes, snapshot, tally),
             snapshot.format_version,
+            of_deletes=manifest.file.content != DATA,
         )
     record = {
         **manifest.file.record,
         "added_snapshot_id": snapshot.id,
-        "added_files_count": tally.files,
-        "existing_files_count": tally.existing_files,
-        "deleted_files_count": tally.files,
-        "added_rows_count": tally.rows,
-        "existing_rows_count": tally.existing_rows,
-        "deleted_rows_count": tally.rows,
+        "added_files_count": tally.added.files,
+        "existing_files_count": tally.existing.files,
+        "deleted_files_count": tally.removed.files,
+        "added_rows_count": tally.added.rows,
+        "existing_rows_count": tally.existing.rows,
+        "deleted_rows_count": tally.removed.rows,
     }
     if snapshot.format_version > 1:
         record |= {
@@ -108,35 +143,41 @@ def rewrite_manifest(
 
 def _iter_records(
     manifest: Manifest,
-    copies: Mapping[str, Replacement],
+    changes: EntryChanges,
     snapshot: NewSnapshot,
     tally: ManifestRewrite,
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
+    unchanged = EntryChange(is_removed=False)
     for entry in manifest.live_entries():
         if version > 1 and (entry.sequence_number is None or entry.file_sequence_number is None):
             raise UnreadableError(f"the entry of {entry.path:.200} has no sequence number")
         number = entry.sequence_number or 0
         if tally.min_sequence_number is None or number < tally.min_sequence_number:
             tally.min_sequence_number = number
-        copy = copies.get(entry.key)
-        if copy is None:
+        change = changes.get(entry.id, unchanged)
+        if change.is_removed:
+            tally.removed.count(entry.rows, size_of(entry.file))
+            yield build_entry(entry, DELETION, snapshot.id, version)
+        else:
             if entry.snapshot_id is None:
                 raise UnreadableError(f"the entry of {entry.path:.200} has no snapshot id")
-            tally.existing_files += 1
-            tally.existing_rows += entry.rows
+            tally.existing.count(entry.rows, size_of(entry.file))
             yield build_entry(entry, EXISTING, entry.snapshot_id, version)
-        else:
-            tally.files += 1
-            tally.rows += entry.rows
-            tally.old_bytes += entry.size
-            tally.new_bytes += copy.new_bytes
+        for new_file in change.additions:
+            record = build_entry(entry, ADDITION, snapshot.id, version, new_file)
+            tally.added.count(record["data_file"]["record_count"], size_of(record["data_file"]))
+            yield record
+        if change is not unchanged:
             tally.partitions.add((manifest.file.spec_id, repr(entry.partition)))
-            yield build_entry(entry, DELETION, snapshot.id, version)
-            yield build_entry(
-                entry, ADDITION, snapshot.id, version, path=copy.new_path, size=copy.new_bytes
-            )
+
+
+def size_of(file: Mapping[str, Any]) -> int:
+    """Return the number of bytes of a file of a manifest; of a deletion vector, those of its part
+    of the file."""
+    size: int = file.get("content_size_in_bytes") or file["file_size_in_bytes"]
+    return size
 
 
 def build_manifest_list(
@@ -202,39 +243,51 @@ def build_snapshot(
 def _summarize(
     metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], change: Change
 ) -> dict[str, str]:
-    total = ManifestRewrite()
+    added = {DATA: Tally(), DELETES: Tally()}
+    removed = {DATA: Tally(), DELETES: Tally()}
+    partitions = set[tuple[int, str]]()
     for rewrite in rewrites:
-        total.files += rewrite.files
-        total.rows += rewrite.rows
-        total.old_bytes += rewrite.old_bytes
-        total.new_bytes += rewrite.new_bytes
-        total.partitions |= rewrite.partitions
+        added[rewrite.content].add(rewrite.added)
+        removed[rewrite.content].add(rewrite.removed)
+        partitions |= rewrite.partitions
+    differences = {
+        "total-files-size": sum(tally.bytes for tally in added.values())
+        - sum(tally.bytes for tally in removed.values()),
+        "total-delete-files": added[DELETES].files - removed[DELETES].files,
+        "total-position-deletes": added[DELETES].rows - removed[DELETES].rows,
+    }
     summary = {
         "operation": "replace",
-        "added-data-files": str(total.files),
-        "deleted-data-files": str(total.files),
-        "added-records": str(total.rows),
-        "deleted-records": str(total.rows),
-        "added-files-size": str(total.new_bytes),
-        "removed-files-size": str(total.old_bytes),
-        "changed-partition-count": str(len(total.partitions)),
+        "added-data-files": str(added[DATA].files),
+        "deleted-data-files": str(removed[DATA].files),
+        "added-records": str(added[DATA].rows),
+        "deleted-records": str(removed[DATA].rows),
+        "added-files-size": str(sum(tally.bytes for tally in added.values())),
+        "removed-files-size": str(sum(tally.bytes for tally in removed.values())),
+        "changed-partition-count": str(len(partitions)),
     }
-    summary |= _carry_totals(metadata, total)
+    for word, tally in (("added", added[DELETES]), ("removed", removed[DELETES])):
+        if tally.files:
+            summary |= {
+                f"{word}-delete-files": str(tally.files),
+                f"{word}-position-delete-files": str(tally.files),
+                f"{word}-position-deletes": str(tally.rows),
+            }
+    summary |= _change_totals(metadata, differences)
     summary["sbbf.operation"] = change.operation
     if change.columns:
         summary["sbbf.columns"] = ", ".join(change.columns)
     return summary
 
 
-def _carry_totals(metadata: TableMetadata, total: ManifestRewrite) -> dict[str, str]:
-    """Return the totals of the table from the summary of its snapshot, of which a commit changes
-    only the bytes."""
+def _change_totals(metadata: TableMetadata, differences: Mapping[str, int]) -> dict[str, str]:
+    """Return the totals of the table from the summary of its snapshot, changed by these numbers."""
     before = metadata.current.summary if metadata.current else {}
     names = [name for name in before if name.startswith("total-")]
     totals = {name: before[name] for name in names if re.fullmatch("[0-9]{1,30}", before[name])}
-    if "total-files-size" in totals:
-        size = int(totals["total-files-size"]) + total.new_bytes - total.old_bytes
-        totals["total-files-size"] = str(max(0, size))
+    for name, difference in differences.items():
+        if name in totals:
+            totals[name] = str(max(0, int(totals[name]) + difference))
     return totals
 
 

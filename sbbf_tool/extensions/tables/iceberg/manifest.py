@@ -32,11 +32,18 @@ ADDITION = 1
 DELETION = 2
 _STATUSES = (EXISTING, ADDITION, DELETION)
 DATA = 0
+DELETES = 1
+"""Content of a manifest of delete files."""
 POSITION_DELETES = 1
 EQUALITY_DELETES = 2
 _CONTENTS = (DATA, POSITION_DELETES, EQUALITY_DELETES)
 FILE_PATH_ID = 2147483546
 """Field id of the column of a position delete file that has the paths of data files."""
+
+
+EntryId = tuple[str, int | None]
+"""`source.identity` of the path, and the offset of a deletion vector, many of which one file may
+have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,11 @@ class IcebergEntry:
         """The `data_file` as stored."""
         record: Mapping[str, Any] = self.record["data_file"]
         return record
+
+    @property
+    def id(self) -> EntryId:
+        """What tells the entry from others."""
+        return self.key, optional(self.file, "content_offset", int)
 
     def bounds_of(self, field_id: int) -> tuple[bytes | None, bytes | None]:
         """Return the lower and upper bound of a column, as stored; None for those that are
@@ -143,32 +155,37 @@ def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:
 
 
 def build_manifest(
-    header: AvroHeader, records: Iterable[Mapping[str, Any]], format_version: int
+    header: AvroHeader,
+    records: Iterable[Mapping[str, Any]],
+    format_version: int,
+    *,
+    of_deletes: bool = False,
 ) -> bytes:
-    """Build a manifest of data files from records of a manifest with this header, by
-    `build_entry`."""
-    header = upgrade_manifest(header, format_version)
+    """Build a manifest of data files, or of delete files, from records of a manifest with this
+    header, by `build_entry`."""
+    header = upgrade_manifest(header, format_version, of_deletes=of_deletes)
     metadata = {**header.metadata, "format-version": str(format_version).encode()}
     if format_version > 1:
-        metadata["content"] = b"data"
+        metadata["content"] = b"deletes" if of_deletes else b"data"
     # The bounds and counts of columns are most of a manifest: with the names of their types,
     # fastavro does not search the unions.
     kinds = fields_of(fields_of(header.schema)["data_file"])
     optional_fields = [name for name, kind in kinds.items() if isinstance(kind, list)]
     values = (
-        {**record, "data_file": _name_arrays(record["data_file"], optional_fields)}
+        {**record, "data_file": _complete(record["data_file"], optional_fields)}
         for record in records
     )
     return build_file(header.renew(metadata=metadata), values, validate_first=False)
 
 
-def _name_arrays(file: Mapping[str, Any], optional_fields: Sequence[str]) -> dict[str, Any]:
-    named = dict(file)
+def _complete(file: Mapping[str, Any], optional_fields: Sequence[str]) -> dict[str, Any]:
+    """Return a `data_file` with all these fields, and with the type's name at each array."""
+    complete = dict(file)
     for name in optional_fields:
-        value = file.get(name)
+        value = complete.setdefault(name, None)
         if isinstance(value, list):
-            named[name] = ("array", value)
-    return named
+            complete[name] = ("array", value)
+    return complete
 
 
 def build_entry(
@@ -176,23 +193,22 @@ def build_entry(
     status: int,
     snapshot_id: int,
     format_version: int,
-    *,
-    path: str | None = None,
-    size: int | None = None,
+    new_file: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build the record of an entry with this status, for a manifest of the format version;
     inherited values are written out.
 
-    With `path` and `size` it is that of the copy: it keeps the data sequence number, so that the
-    same deletes apply to it, and inherits its file sequence number.
+    With `new_file` it is that of a file which differs from that of the entry in these fields. A
+    data file keeps the data sequence number, so that the same deletes apply to it; the other
+    numbers of new files are inherited.
     """
-    file = dict(entry.file)
+    file = {**entry.file, **(new_file or {})}
     record = {**entry.record, "status": status, "snapshot_id": snapshot_id, "data_file": file}
-    if path is not None:
-        file |= {"file_path": path, "file_size_in_bytes": size}
     if format_version > 1:
-        record["sequence_number"] = entry.sequence_number
-        record["file_sequence_number"] = entry.file_sequence_number if path is None else None
+        is_new = new_file is not None
+        is_new_delete = is_new and entry.content != DATA
+        record["sequence_number"] = None if is_new_delete else entry.sequence_number
+        record["file_sequence_number"] = None if is_new else entry.file_sequence_number
         file.setdefault("content", DATA)
     if format_version > 2:
         file["first_row_id"] = entry.first_row_id

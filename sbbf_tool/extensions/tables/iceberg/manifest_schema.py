@@ -49,12 +49,21 @@ _FILE_NAMES = {
     102: "partition",
     103: "record_count",
     104: "file_size_in_bytes",
+    108: "column_sizes",
+    109: "value_counts",
+    110: "null_value_counts",
+    111: "distinct_counts",
     125: "lower_bounds",
     128: "upper_bounds",
     131: "key_metadata",
+    132: "split_offsets",
+    135: "equality_ids",
+    137: "nan_value_counts",
+    140: "sort_order_id",
     142: "first_row_id",
     143: "referenced_data_file",
     144: "content_offset",
+    145: "content_size_in_bytes",
 }
 
 
@@ -86,6 +95,11 @@ _ENTRY_V2 = (
 )
 _FILE_V2 = (_RequiredField(134, "int", 0),)
 _FILE_V3 = (_RequiredField(142, ["null", "long"], None),)
+_DELETES_V2 = (_RequiredField(143, ["null", "string"], None),)
+_DELETES_V3 = (
+    _RequiredField(144, ["null", "long"], None),
+    _RequiredField(145, ["null", "long"], None),
+)
 
 
 def parse_list_header(data: bytes) -> AvroHeader:
@@ -118,14 +132,23 @@ def upgrade_list(header: AvroHeader, format_version: int) -> tuple[AvroHeader, d
     return _with_schema(header, tree), {_LIST_NAMES[field.id]: field.default for field in fields}
 
 
-def upgrade_manifest(header: AvroHeader, format_version: int) -> AvroHeader:
-    """Return the header of a manifest with all fields that the format version requires."""
+def upgrade_manifest(
+    header: AvroHeader, format_version: int, *, of_deletes: bool = False
+) -> AvroHeader:
+    """Return the header of a manifest with all fields that the format version requires, and with
+    `of_deletes` those of new delete files."""
     tree = json.loads(header.schema_text)
+    fields: list[_RequiredField] = []
     if format_version > 1:
         _add_fields(tree, _ENTRY_V2, _ENTRY_NAMES)
-        _add_fields(_data_file(tree), _FILE_V2, _FILE_NAMES)
+        fields += _FILE_V2
     if format_version > 2:
-        _add_fields(_data_file(tree), _FILE_V3, _FILE_NAMES)
+        fields += _FILE_V3
+    if of_deletes:
+        fields += _DELETES_V2
+        if format_version > 2:
+            fields += _DELETES_V3
+    _add_fields(_data_file(tree), fields, _FILE_NAMES)
     return _with_schema(header, tree)
 
 

@@ -1,29 +1,16 @@
-"""From the metadata of a table to the files of its current snapshot, and to the rows of them that
-are deleted by position.
-
-Position deletes (Iceberg specification, "Position Delete Files", "Deletion Vectors") name data
-files by their paths; `DeleteIndex` says which apply to a data file. A copy of a data file has
-another path, so the deletes would no longer reach it. `find_reachable` determines which files have
-deletes. The sequence numbers and partitions of delete files are ignored: a file that they only
-appear to reach is not replaced, which is safe.
-"""
+"""From the metadata of a table to the files of a snapshot, and the deletes of each."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector, open_batches
+from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey, DeleteIndex, data_file
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     DATA,
-    FILE_PATH_ID,
     MAX_MANIFEST,
-    POSITION_DELETES,
     IcebergEntry,
     Manifest,
     ManifestFile,
@@ -42,181 +29,6 @@ from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.running.table import LiveFile
 
-_Partition = tuple[int, str]
-"""Id of the partition spec, and the values as text."""
-
-
-class Reach(NamedTuple):
-    """Data files that a delete file can reach: those between two paths, inclusive; None for no
-    limit."""
-
-    lower: str | None
-    upper: str | None
-    delete_file: str
-    is_readable: bool
-    """Whether the delete file is a Parquet file without encryption."""
-
-    def includes(self, path: str, *, is_exact: bool) -> bool:
-        """Return whether a path is between the bounds, which may be the beginnings of paths unless
-        they are exact."""
-        if self.lower is not None and path < self.lower:
-            return False
-        if self.upper is None:
-            return True
-        return path <= (self.upper if is_exact else _end_of(self.upper))
-
-    @property
-    def single(self) -> str | None:
-        """The only path between the bounds; None if there may be several."""
-        return self.lower if self.lower == self.upper else None
-
-
-def _end_of(prefix: str) -> str:
-    """Return the last of the paths that begin so."""
-    return f"{prefix}\U0010ffff"
-
-
-def reach_of(entry: IcebergEntry) -> Reach | None:
-    """Return which paths the entry of a delete manifest can reach; None for equality deletes, which
-    do not depend on paths."""
-    if entry.content != POSITION_DELETES:
-        return None
-    is_readable = entry.format == "PARQUET" and optional(entry.file, "key_metadata", bytes) is None
-    single = optional(entry.file, "referenced_data_file", str)
-    if single is not None:
-        return Reach(single, single, entry.path, is_readable)
-    lower, upper = map(_text, entry.bounds_of(FILE_PATH_ID))
-    return Reach(lower, upper, entry.path, is_readable)
-
-
-def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set[str]:
-    """Return those of these locations of data files that position deletes name.
-
-    A delete file that reaches several paths is read; if it is not a Parquet file, all data files
-    between its bounds count as reached. Raises UnreadableError if a delete file is damaged.
-    """
-    ordered = sorted(locations)
-    reachable: set[str] = set()
-    for reach in reaches:
-        start = 0
-        end = len(ordered)
-        if reach.lower is not None:
-            start = bisect_left(ordered, reach.lower)
-        if reach.upper is not None:
-            # Bounds may be the beginnings of paths.
-            end = bisect_right(ordered, _end_of(reach.upper))
-        candidates = set(ordered[start:end]) - reachable
-        if not candidates:
-            continue
-        if reach.single is not None or not reach.is_readable:
-            reachable |= candidates
-        else:
-            reachable |= _read_paths(reach.delete_file, candidates)
-    return reachable
-
-
-def _read_paths(delete_file: str, candidates: AbstractSet[str]) -> set[str]:
-    """Return those of these locations of data files that a file of position deletes names."""
-    paths = set[str]()
-    name = open_name(delete_file)
-    with open_batches(name, ("file_path",), "position delete file") as batches:
-        for batch in batches:
-            paths |= candidates & set(batch.column("file_path").unique().to_pylist())
-    return paths
-
-
-class DeleteIndex:
-    """The deletes of a snapshot, and which of them apply to a data file (Iceberg specification,
-    "Scan Planning")."""
-
-    def __init__(
-        self,
-        entries: Iterable[tuple[int, IcebergEntry]],
-        specs: Mapping[int, tuple[PartitionField, ...]],
-    ) -> None:
-        """Take the entries of delete manifests, each with the id of its partition spec."""
-        self.reaches: list[Reach] = []
-        """Which paths each file of position deletes can reach."""
-        self.paths: set[str] = set()
-        """Locations of the delete files."""
-        self._by_path: dict[str, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
-        self._by_partition: dict[_Partition, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
-        self._by_value: dict[_Partition | None, int] = {}
-        """The newest sequence number of equality deletes, by partition; those of None apply to all
-        partitions."""
-        for spec_id, entry in entries:
-            self.paths.add(entry.path)
-            partition = (spec_id, repr(entry.partition))
-            reach = reach_of(entry)
-            if reach is None:
-                is_of_all = all(field.transform == "void" for field in specs.get(spec_id, ()))
-                key = None if is_of_all else partition
-                self._by_value[key] = max(self._by_value.get(key, 0), entry.sequence_number or 0)
-                continue
-            self.reaches.append(reach)
-            if reach.single is None:
-                self._by_partition[partition].append((reach, entry))
-            else:
-                self._by_path[reach.single].append((reach, entry))
-        self._lengths = set(map(len, self._by_path))
-
-    def of(
-        self, spec_id: int, file: IcebergEntry
-    ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
-        """Return the deletes that apply to a data file with a partition of this spec."""
-        partition = (spec_id, repr(file.partition))
-        sequence = file.sequence_number or 0
-        deletes: list[PositionFile | Vector | UnknownDeletes] = []
-        for reach, entry in self._list_near(partition, file.path):
-            is_exact = entry.format == "PUFFIN"
-            is_later = (entry.sequence_number or 0) >= sequence
-            if is_later and reach.includes(file.path, is_exact=is_exact):
-                deletes.append(_deletes_of(reach, entry, file.path))
-        vectors = [delete for delete in deletes if isinstance(delete, Vector)]
-        if vectors:
-            # Earlier position deletes are part of a deletion vector.
-            deletes = [*vectors]
-        newest = max(self._by_value.get(None, 0), self._by_value.get(partition, 0))
-        if newest > sequence:
-            reason = "rows may be deleted by equality deletes, which are not applied"
-            deletes.append(UnknownDeletes(reason))
-        return tuple(deletes)
-
-    def _list_near(self, partition: _Partition, path: str) -> Iterator[tuple[Reach, IcebergEntry]]:
-        """Yield the delete files of a path, and those of a partition."""
-        for length in self._lengths:
-            # Bounds may be the beginnings of paths.
-            yield from self._by_path.get(path[:length], ())
-        yield from self._by_partition.get(partition, ())
-
-
-def _deletes_of(
-    reach: Reach, entry: IcebergEntry, data_file: str
-) -> PositionFile | Vector | UnknownDeletes:
-    """Return the deletes of a delete file for one data file."""
-    if reach.is_readable:
-        return PositionFile(open_name(entry.path), data_file)
-    if reach.lower == data_file:
-        offset = optional(entry.file, "content_offset", int)
-        if offset is not None:
-            return Vector(entry.rows, open_name(entry.path), offset)
-    return UnknownDeletes(
-        f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not "
-        "read"
-    )
-
-
-def _text(data: bytes | None) -> str | None:
-    """Decode a bound; a bound that is not UTF-8 is no limit."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-_DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
 _TWICE = "the table has the file twice"
 
 
@@ -285,7 +97,7 @@ def list_live_files(state: TableState) -> list[LiveFile]:
     _, manifests = read_manifest_list(state, metadata.current)
     deletes = read_deletes(state, manifests)
     files: dict[str, LiveFile] = {}
-    names: dict[str, str] = {}
+    data_files: dict[str, DataFileKey] = {}
     for spec_id, entry, file in _read_files(state, manifests):
         if entry.key in files:
             # Deletes of the one entry may not apply to the other.
@@ -295,11 +107,11 @@ def list_live_files(state: TableState) -> list[LiveFile]:
         files[entry.key] = file._replace(
             unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry)
         )
-        names[entry.path] = entry.key
-    for location in find_reachable(deletes.reaches, names.keys()):
-        key = names[location]
-        reason = files[key].unchangeable or _DELETED_BY_POSITION
-        files[key] = files[key]._replace(unchangeable=reason)
+        data_files[entry.path] = data_file(spec_id, entry)
+    for location, reason in deletes.why_not_carried(data_files, metadata.format_version).items():
+        key = data_files[location].key
+        if files[key].unchangeable is None:
+            files[key] = files[key]._replace(unchangeable=reason)
     return list(files.values())
 
 
@@ -350,6 +162,19 @@ def _read_files(
                 unknown=unknown,
             )
             yield file.spec_id, entry, live
+
+
+def find_live(
+    state: TableState, manifests: Iterable[ManifestFile], locations: AbstractSet[str]
+) -> set[str]:
+    """Return those of these locations that are those of data files in these manifests."""
+    live = set[str]()
+    if locations:
+        for file in manifests:
+            if file.content == DATA:
+                paths = (entry.path for entry in iter_live(open_manifest(state, file)))
+                live.update(path for path in paths if path in locations)
+    return live
 
 
 def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:

@@ -14,27 +14,31 @@ import os
 import secrets
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
 from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg.carried_deletes import Copied, carry_deletes
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
 from sbbf_tool.extensions.tables.iceberg.commit_plan import (
+    EntryChange,
+    EntryChanges,
     ManifestRewrite,
     NewSnapshot,
     build_manifest_list,
     build_snapshot,
     rewrite_manifest,
 )
+from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey, DeleteIndex, data_file
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
-from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
+from sbbf_tool.extensions.tables.iceberg.manifest import DATA, DELETES, EntryId, ManifestFile
 from sbbf_tool.extensions.tables.iceberg.metadata import read_clock
-from sbbf_tool.extensions.tables.iceberg.scan import find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, leaves
 from sbbf_tool.extensions.tables.iceberg.source import (
     CommitConflictError,
@@ -92,10 +96,8 @@ class Publication:
         self._source = source
         self._change = change
         self._pending = {identity(copy.old_path): copy for copy in replacements}
-        self._files_of_manifest: dict[str, tuple[str, ...]] = {}
+        self._files_of_manifest: dict[str, tuple[DataFileKey, ...]] = {}
         """The pending files that a manifest has, by its path: a manifest never changes."""
-        self._locations: dict[str, str] = {}
-        """Locations of pending files, as the table spells them, by identity."""
         self._doubtful: dict[int, Commit] = {}
         """Commits whose outcome is unknown, by snapshot id."""
         self._doubt = ""
@@ -150,7 +152,9 @@ class Publication:
             old_paths = tuple(copy.old_path for copy in self._pending.values())
             return Commit("no snapshot", 0, old_paths, attempt)
         header, manifests = scan.read_manifest_list(state, snapshot)
-        copies = self._find_present(state, manifests)
+        deletes = scan.read_deletes(state, manifests)
+        files = self._find_present(state, manifests, deletes)
+        copies = {key: self._copy(state, file) for key, file in files.items()}
         pending = self._pending.items()
         vanished = tuple(copy.old_path for key, copy in pending if key not in copies)
         if header is None or not copies:
@@ -160,7 +164,19 @@ class Publication:
         commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, undo)
         names = f"{uuid.uuid4()}"
         with NewFiles(state.files) as scratch:
-            rewritten = self._rewrite(state, manifests, copies, new, scratch, names)
+            copied = {
+                files[key].location: Copied(files[key], copy.new_path)
+                for key, copy in copies.items()
+            }
+            carried = carry_deletes(
+                deletes,
+                copied,
+                partial(scan.find_live, state, manifests),
+                partial(_create, scratch, state),
+            )
+            commit = commit._replace(new_names=scratch.names())
+            changes = {DATA: _replace_files(copies), DELETES: carried}
+            rewritten = self._rewrite(state, manifests, changes, new, scratch, names)
             records = {path: manifest.record for path, manifest in rewritten.items()}
             with ErrorPlace(snapshot.manifest_list):
                 data, rows = build_manifest_list(metadata, header, manifests, records, new)
@@ -182,7 +198,7 @@ class Publication:
         self,
         state: TableState,
         manifests: Sequence[ManifestFile],
-        copies: Mapping[str, Replacement],
+        changes: Mapping[int, EntryChanges],
         new: NewSnapshot,
         scratch: NewFiles,
         names: str,
@@ -191,15 +207,25 @@ class Publication:
         manifest that each replaces."""
         rewritten: dict[str, _NewManifest] = {}
         for file in manifests:
-            if copies.keys().isdisjoint(self._files_of_manifest.get(file.path, ())):
+            changed = changes[file.content]
+            if changed.keys().isdisjoint(self._entry_ids(state, file)):
                 continue
             manifest = scan.open_manifest(state, file)
-            data, record, numbers = rewrite_manifest(manifest, copies, new)
+            data, record, numbers = rewrite_manifest(manifest, changed, new)
             location = join(state.metadata_folder, f"{names}-manifest{len(rewritten)}.avro")
             _create(scratch, state, location, data)
             record |= {"manifest_path": location, "manifest_length": len(data)}
             rewritten[file.path] = _NewManifest(record, numbers)
         return rewritten
+
+    def _entry_ids(self, state: TableState, manifest: ManifestFile) -> Iterator[EntryId]:
+        """Yield the ids of the entries of a manifest that a commit may replace."""
+        if manifest.content == DATA:
+            for file in self._pending_files(state, manifest):
+                yield file.key, None
+        else:
+            for entry in scan.iter_live(scan.open_manifest(state, manifest)):
+                yield entry.id
 
     def _publish(
         self, state: TableState, record: Mapping[str, Any], commit: Commit, scratch: NewFiles
@@ -222,37 +248,48 @@ class Publication:
                 raise
 
     def _find_present(
-        self, state: TableState, manifests: Sequence[ManifestFile]
-    ) -> dict[str, Replacement]:
-        """Return the copies of the files that are in the table and can be replaced, by the identity
-        of the old file."""
+        self, state: TableState, manifests: Sequence[ManifestFile], deletes: DeleteIndex
+    ) -> dict[str, DataFileKey]:
+        """Return the pending files that are in the table and can be replaced, by their identity."""
         counts = Counter[str]()
-        for file in manifests:
-            if file.content == DATA:
-                counts.update(self._pending_files(state, file))
-        keys = {key for key, count in counts.items() if count == 1}
-        locations = {self._locations[key]: key for key in keys}
-        reaches = scan.read_deletes(state, manifests).reaches if keys else []
-        keys -= {locations[location] for location in find_reachable(reaches, locations.keys())}
-        return {key: self._copy(state, key) for key in keys}
+        files: dict[str, DataFileKey] = {}
+        for manifest in manifests:
+            if manifest.content == DATA:
+                for file in self._pending_files(state, manifest):
+                    counts[file.key] += 1
+                    files[file.location] = file
+        left_out = deletes.why_not_carried(files, state.metadata.format_version)
+        present: dict[str, DataFileKey] = {}
+        for location, file in files.items():
+            if counts[file.key] == 1 and location not in left_out:
+                present[file.key] = file
+        return present
 
-    def _pending_files(self, state: TableState, file: ManifestFile) -> tuple[str, ...]:
-        """Return the identities of the pending files that a manifest has."""
-        if file.path in self._files_of_manifest:
-            return self._files_of_manifest[file.path]
-        keys: list[str] = []
-        for entry in scan.iter_live(scan.open_manifest(state, file)):
-            if entry.key in self._pending and scan.why_unchangeable(entry) is None:
-                keys.append(entry.key)
-                self._locations[entry.key] = entry.path
-        self._files_of_manifest[file.path] = tuple(keys)
-        return self._files_of_manifest[file.path]
+    def _pending_files(self, state: TableState, manifest: ManifestFile) -> tuple[DataFileKey, ...]:
+        """Return the pending files that a manifest has."""
+        if manifest.path not in self._files_of_manifest:
+            entries = scan.iter_live(scan.open_manifest(state, manifest))
+            self._files_of_manifest[manifest.path] = tuple(
+                data_file(manifest.spec_id, entry)
+                for entry in entries
+                if entry.key in self._pending and scan.why_unchangeable(entry) is None
+            )
+        return self._files_of_manifest[manifest.path]
 
-    def _copy(self, state: TableState, key: str) -> Replacement:
+    def _copy(self, state: TableState, file: DataFileKey) -> Replacement:
         """Return the copy of a pending file with its location, as the table spells its folders."""
-        replacement = self._pending[key]
-        folders = (parent(self._locations[key]), state.data_folder)
+        replacement = self._pending[file.key]
+        folders = (parent(file.location), state.data_folder)
         return replace(replacement, new_path=location_of(replacement.new_path, folders))
+
+
+def _replace_files(copies: Mapping[str, Replacement]) -> EntryChanges:
+    """Return what becomes of the entries of data files, given by identity."""
+    changes: dict[EntryId, EntryChange] = {}
+    for key, copy in copies.items():
+        fields = {"file_path": copy.new_path, "file_size_in_bytes": copy.new_bytes}
+        changes[key, None] = EntryChange(True, (fields,))
+    return changes
 
 
 def _choose_id(snapshots: Mapping[int, object]) -> int:

@@ -236,6 +236,16 @@ class JavaIceberg:
             columns or ("id",),
         )
 
+    def rows_of_snapshots(self, folder: Path) -> dict[int, list[tuple[Any, ...]]]:
+        """Return `id` of all rows of each snapshot, in order."""
+        table = self.load(folder)
+        snapshots: dict[int, list[tuple[Any, ...]]] = {}
+        for snapshot in table.snapshots():
+            scan = self._iceberg.data.IcebergGenerics.read(table)
+            scan = scan.useSnapshot(snapshot.snapshotId())
+            snapshots[snapshot.snapshotId()] = self._read(scan, ("id",))
+        return snapshots
+
     def row_ids(self, folder: Path) -> list[tuple[Any, ...]]:
         """Return `id` and row id of all rows, in order (format 3)."""
         table = self.load(folder)
@@ -262,6 +272,14 @@ class JavaIceberg:
         while iterator.hasNext():
             file = iterator.next().file()
             files.append((file.location(), file.dataSequenceNumber(), file.fileSizeInBytes()))
+        return files
+
+    def tasks(self, table: Any) -> list[Any]:
+        """Return the data files of the current snapshot."""
+        files = []
+        iterator = table.newScan().planFiles().iterator()
+        while iterator.hasNext():
+            files.append(iterator.next().file())
         return files
 
     def find_file(self, table: Any, first_id: int) -> Any:
@@ -451,8 +469,95 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
         lambda: rival.newRowDelta().addDeletes(java.equality_deletes(rival, [150])).commit(),
     )
     commit = convert(IcebergTable(source))
-    assert (commit.rebuilds, commit.num_files, len(commit.vanished)) == (3, 1, 1)
+    assert (commit.rebuilds, commit.num_files, commit.vanished) == (3, 2, ())
     assert java.ids(folder) == [number for number in range(1, 210) if number != 150]
+
+
+def test_position_deletes_of_random_tables(java, tmp_path):
+    """Rows of every snapshot stay, whatever deletes the files have: of one file or of several, of
+    files that left and came back, of an old spec; with equality deletes beside them, and with
+    commits of some of the files. Then Java deletes from the copies, and goes back."""
+    carried = 0
+    for seed in range(10):
+        random = Random(seed)
+        folder = tmp_path / f"t{seed}"
+        table = java.create(folder, 2, partition=random.choice((None, "name")))
+        files = RandomFiles(java, table, random)
+        for _ in range(14):
+            files.change()
+            if random.random() < 0.4:
+                before = java.rows_of_snapshots(folder)
+                opened = open_folder(str(folder))
+                names = ("id", "name")[: random.randint(1, 2)]
+                copies = make_copies(opened, columns=names, run=os.urandom(4).hex())
+                copies = random.sample(copies, random.randint(0, len(copies)))
+                assert opened.commit(copies, ADD).vanished == ()
+                table.refresh()
+                after = java.rows_of_snapshots(folder)
+                assert after.items() >= before.items()
+                current = table.currentSnapshot()
+                if copies:
+                    assert after[current.snapshotId()] == before[current.parentId()]
+                carried += int(current.summary().get("added-position-delete-files") or 0)
+    assert carried > 20
+
+
+class RandomFiles:
+    """Random changes of a table by Java."""
+
+    def __init__(self, java: JavaIceberg, table: Any, random: Random) -> None:
+        self.java = java
+        self.table = table
+        self.random = random
+        self.start = 0
+        self.removed: list[Any] = []
+
+    def change(self) -> None:
+        self.table.refresh()
+        files = self.java.tasks(self.table)
+        changes = [self.append]
+        if files:
+            changes += [self.delete_positions] * 5
+            changes += [self.delete_values, self.remove]
+        if self.removed:
+            changes.append(self.add_again)
+        self.random.choice(changes)(files)
+
+    def partition(self) -> str | None:
+        return f"name={self.random.choice('ab')}" if self.table.spec().isPartitioned() else None
+
+    def append(self, files: list[Any]) -> None:
+        self.java.append(self.table, self.start, 8, self.partition())
+        self.start += 8
+
+    def delete_positions(self, files: list[Any]) -> None:
+        chosen = self.random.sample(files, self.random.randint(1, min(3, len(files))))
+        first = chosen[0]
+        same = [file for file in chosen if str(file.partition()) == str(first.partition())]
+        if self.random.random() < 0.2:
+            same = chosen  # names files of another partition, to which it does not apply in Java
+        positions = {file.location(): self.random.sample(range(8), 2) for file in same}
+        partition = None
+        if self.table.spec().isPartitioned():
+            text = self.java.jvm.java.lang.Class.forName("java.lang.String")
+            partition = f"name={first.partition().get(0, text)}"
+        deletes = self.java.position_deletes(self.table, positions, partition)
+        self.table.newRowDelta().addDeletes(deletes).commit()
+
+    def delete_values(self, files: list[Any]) -> None:
+        values = self.random.sample(range(self.start), 3)
+        deletes = self.java.equality_deletes(self.table, values, self.partition())
+        self.table.newRowDelta().addDeletes(deletes).commit()
+
+    def remove(self, files: list[Any]) -> None:
+        file = self.random.choice(files)
+        self.table.newDelete().deleteFile(file).commit()
+        self.removed.append(file)
+
+    def add_again(self, files: list[Any]) -> None:
+        """Add a file again that left the table, after a commit: its deletes are older."""
+        file = self.removed.pop(self.random.randrange(len(self.removed)))
+        self.table.newAppend().appendFile(file.copyWithoutStats()).commit()
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -12,8 +12,6 @@ import pytest
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from extensions.tables.iceberg.iceberg_tables import (
     ADD,
@@ -44,7 +42,6 @@ from sbbf_tool.extensions.tables.iceberg.metadata import (
     build_metadata,
     parse_metadata,
 )
-from sbbf_tool.extensions.tables.iceberg.scan import Reach, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, build_column_names
 from sbbf_tool.extensions.tables.iceberg.source import identity, is_below, location_of, open_name
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
@@ -158,28 +155,6 @@ def test_locations():
             open_name(location)
 
 
-def test_position_deletes_reach_what_they_name(tmp_path):
-    deletes = tmp_path / "deletes"
-    pq.write_table(
-        pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())}), deletes
-    )
-    paths = {"/d/a", "/d/b", "/d/c", "/d/c2", "/d/d"}
-
-    def reach(lower, upper, is_readable=True):
-        return find_reachable([Reach(lower, upper, str(deletes), is_readable)], paths)
-
-    assert reach("/d/b", "/d/c") == reach(None, None) == {"/d/b", "/d/c"}
-    assert reach("/d/d", "/d/d") == {"/d/d"}
-    assert reach("/e", None) == set()
-    assert reach("/d/b", "/d/c", is_readable=False) == {"/d/b", "/d/c", "/d/c2"}
-    pq.write_table(pa.table({"file_path": [["/d/b"]]}), deletes)
-    with pytest.raises(UnreadableError, match="position delete file"):
-        reach(None, None)
-    deletes.write_bytes(b"PAR1 but not")
-    with pytest.raises(UnreadableError, match="deletes"):
-        reach(None, None)
-
-
 def header_of(name, fields):
     text = json.dumps(
         {
@@ -254,7 +229,7 @@ def test_a_table_of_format_1_that_became_format_2():
     records = [
         build_entry(entry, EXISTING, 7, 3),
         build_entry(entry, DELETION, 8, 3),
-        build_entry(entry, ADDITION, 8, 3, path="/g", size=9),
+        build_entry(entry, ADDITION, 8, 3, {"file_path": "/g", "file_size_in_bytes": 9}),
     ]
     data = build_manifest(manifest.header, records, 3)
     existing, deletion, addition = parse_manifest(

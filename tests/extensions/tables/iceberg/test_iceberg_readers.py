@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 from pyiceberg.transforms import IdentityTransform
 
 from extensions.tables.iceberg.iceberg_tables import (
+    ADD,
     convert,
     delete_by_position,
     ids_of,
     make_copies,
+    make_copy,
     open_static,
     open_table,
     rows,
@@ -30,6 +32,8 @@ from extensions.tables.iceberg.iceberg_tables import (
     to_hadoop,
 )
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.ducklakes import DuckDB
+from support.environments import NotInstallableError
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 
@@ -103,7 +107,7 @@ def test_position_deletes(catalog, table, tmp_path):
     )
     before = read_clickhouse(catalog)
     assert len(before) == 197
-    assert convert(open_table(catalog)).num_files == 1
+    assert convert(open_table(catalog)).num_files == 2
     assert read_clickhouse(catalog) == before
 
 
@@ -149,6 +153,8 @@ import os, sys
 from pathlib import Path
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.ducklakes import DuckDB
+from support.environments import NotInstallableError
 from extensions.tables.iceberg.iceberg_tables import ADD, make_copies, open_table, sql_catalog
 total = 0
 while True:
@@ -211,6 +217,8 @@ KILLS = """
 import os, signal, sys
 from extensions.tables.iceberg.iceberg_tables import ADD
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.ducklakes import DuckDB
+from support.environments import NotInstallableError
 from sbbf_tool.extensions.tables.lake_table import Replacement
 remaining = int(sys.argv[2])
 def kill_at(name, function):
@@ -232,7 +240,12 @@ open_folder(sys.argv[1]).commit(copies, ADD)
 
 
 @pytest.mark.heavy(2)
-def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table):
+def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table, tmp_path):
+    location = f"file://{next(iter(open_table(catalog).live_files())).path}"
+    delete_by_position(source_of(catalog), tmp_path, {location: [0, 1]})
+    table.refresh()
+    expected = ids_of(table)
+    assert len(expected) == 198
     folder = to_hadoop(table)
     copies = make_copies(open_folder(str(folder)))
     pairs = [f"{copy.old_path}|{copy.new_path}" for copy in copies]
@@ -245,11 +258,46 @@ def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table):
         paths = {file.path for file in after.live_files()}
         new = {copy.new_path for copy in copies}
         assert paths == (new if after.version != before else {copy.old_path for copy in copies})
-        assert ids_of(open_static(folder)) == list(range(200))
+        assert ids_of(open_static(folder)) == expected
         if after.version != before:
             break
     else:
         raise AssertionError("no commit was made")
     assert convert(open_folder(str(folder))).num_files == 2
     assert not [name for name in os.listdir(folder / "metadata") if name.endswith(".tmp")]
-    assert ids_of(open_static(folder)) == list(range(200))
+    assert ids_of(open_static(folder)) == expected
+
+
+@pytest.mark.environment(minutes=2)
+@pytest.mark.nightly(2)
+def test_duckdb_reads_the_rows_of_every_snapshot(catalog, table, tmp_path):
+    """Position delete files of one and of several data files, with equality deletes beside them."""
+    try:
+        duckdb = DuckDB("1.5.5", "duckdb-iceberg", ("avro", "iceberg"))
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    first, second = [f"file://{file.path}" for file in open_table(catalog).live_files()]
+    source = source_of(catalog)
+    delete_by_position(source, tmp_path, {first: [0, 1], second: [2]})
+    delete_by_position(source, tmp_path, {first: [1, 99]})
+    with duckdb:
+
+        def read():
+            table.refresh()
+            path = table.metadata_location.removeprefix("file://")
+            return {
+                snapshot.snapshot_id: duckdb.run(
+                    f"SELECT id, day FROM iceberg_scan('{path}', "
+                    f"snapshot_from_id = {snapshot.snapshot_id}) ORDER BY id"
+                )
+                for snapshot in table.snapshots()
+            }
+
+        before = read()
+        assert len(before[table.current_snapshot().snapshot_id]) == 196
+        iceberg = open_table(catalog)
+        iceberg.commit([make_copy(iceberg, next(iter(iceberg.live_files())))], ADD)
+        assert convert(open_table(catalog)).num_files == 2
+        after = read()
+        assert after.items() >= before.items()
+        assert after[table.current_snapshot().snapshot_id] == list(before.values())[-1]
