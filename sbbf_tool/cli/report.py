@@ -250,10 +250,16 @@ class _Printer:
         view = self._view
         if view.commits is None:
             progress = f"so far {self}" if self._outcome.counts.total() else "no file is done yet"
+            edit = self._plan.parts[0].work.edit
             message = (
                 f"{progress}; files in work may be changed too, changed files stay, and the same "
                 "command continues"
             )
+            if edit is not None and edit.output is not None:
+                message = (
+                    f"{progress}; new files stay, and the same command refuses them: name another "
+                    "output, or remove them"
+                )
         else:
             message = (
                 "copies that no commit contains are deleted unless a commit was under way; the "

@@ -121,3 +121,27 @@ def test_a_signal_waits_until_a_row_is_written() -> None:
         write_row()
     assert steps == ["written"]
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_new_files_that_are_finished_are_named(fixtures: Path, tmp_path: Path) -> None:
+    lake, output = tmp_path / "lake", tmp_path / "new"
+    lake.mkdir()
+    for position in range(FILES):
+        shutil.copy(fixtures / "events.parquet", lake / f"{position:03}.parquet")
+    words = ["add-filter", "lake", "-c", "user_id", "-o", "new/", "--jobs", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbbf_tool", *words],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(output.glob("*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert 0 < len(list(output.iterdir())) < FILES
+    assert "new files stay, and the same command refuses them" in errors
+    assert run(["verify", str(output), "-q"]) == 0
