@@ -11,6 +11,7 @@ enum {
     MOST_PAGE_BYTES = 2 << 20,
     MOST_RUN_BYTES = 1 << 22,
     MOST_RUN_VALUES = 1 << 22,
+    MOST_SCAN_BYTES = 1 << 28, /* Of all chunks of a scan: a call cannot be interrupted. */
     MOST_ROWS = MOST_HITS,
     HASH_BYTES = 8,
 };
@@ -229,19 +230,17 @@ static int read_pages(struct confirmation *c, const uint8_t *data, int64_t size,
 static int confirm_row_group(struct query *q, const struct chunk *chunk)
 {
     struct scratch *s = q->w->s;
-    const int64_t *rows = s->row_counts.items, footer_start = q->w->footer_start;
-    struct confirmation c = {q, 0, {0}, 0, 0};
+    const int64_t footer_start = q->w->footer_start;
+    struct confirmation c = {q, 0, {0}, q->first_row, 0};
     int64_t start = 0 < chunk->dictionary && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
     c.shape = (struct shape){chunk->codec, q->w->codecs, (size_t)q->kind->width, (unsigned)q->kind->definition, 0, 0, PLAIN_PAGES};
-    if (chunk->codec < 0 || chunk->has_other_encodings || chunk->num_values != rows[q->row_group])
+    if (chunk->codec < 0 || chunk->has_other_encodings || q->first_row < 0 || chunk->num_values != s->row_counts.items[q->row_group])
         return 0;
     if (start < 4 || chunk->size <= 0 || chunk->size > MOST_CHUNK_BYTES || chunk->size > footer_start - start || q->w->chunk_bytes > 4 * footer_start)
         return 0;
-    for (int64_t at = 0; at < q->row_group; at++) {
-        if (rows[at] < 0 || rows[at] > INT64_MAX / 2 - c.first_row)
-            return 0;
-        c.first_row += rows[at];
-    }
+    s->bytes_of_chunks += chunk->size;
+    if (s->bytes_of_chunks > MOST_SCAN_BYTES)
+        return 0;
     if (!find_table(&c) || !make_room(&s->pages, (size_t)chunk->size) || !read_at(q->in, s->pages.data, (size_t)chunk->size, start))
         return 0;
     s->entries.count = 0;

@@ -79,6 +79,7 @@ struct scratch {
     struct bytes bounds;    /* Path, lengths and bytes of min and max of the first row group. */
     struct bytes pages, content, present, plain, table, first;
     const struct kind *table_kind; /* whose hashes are in `table` */
+    int64_t bytes_of_chunks;       /* that were read in this scan */
 };
 
 static void free_scratch(struct scratch *s)
@@ -982,6 +983,7 @@ struct query {
     uint64_t num_blocks;
     int64_t path, row_group;
     int is_empty; /* Whether all blocks so far are zeros. */
+    int64_t first_row; /* The number in the file of the first row of the row group; -1 if that is unknown. */
 };
 
 static int note_hit(struct query *q, size_t hash)
@@ -1129,6 +1131,12 @@ struct answer {
     int64_t kind, num_row_groups;
 };
 
+/* Return the number of the first row after a row group; -1 if it is unknown. */
+static int64_t row_after(int64_t first_row, int64_t num_rows)
+{
+    return first_row < 0 || num_rows < 0 || num_rows > INT64_MAX / 2 - first_row ? -1 : first_row + num_rows;
+}
+
 static int is_of_kind(const struct walk *w, const struct kind *kind)
 {
     return kind->key_size == w->s->key.size && !memcmp(kind->key, w->s->key.data, kind->key_size);
@@ -1196,13 +1204,14 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
     /* See `Footer` in footer.py. */
     if (w->num_row_groups ? w->num_chunks != (uint64_t)kind->num_leaves : w->num_rows > 0)
         return answer;
-    struct query query = {in, w, kind, NULL, 0, 0, path, 0, 0};
+    struct query query = {in, w, kind, NULL, 0, 0, path, 0, 0, 0};
     for (uint64_t number = 0; number < w->num_row_groups; number++) {
         query.row_group = (int64_t)number;
         if (!answer_row_group(&query, (Py_ssize_t)s->chunks.items[number * w->num_chunks + (uint64_t)kind->leaf])) {
             drop_results(s, before);
             return answer;
         }
+        query.first_row = row_after(query.first_row, s->row_counts.items[number]);
     }
     answer.kind = (int64_t)at;
     answer.num_row_groups = (int64_t)w->num_row_groups;

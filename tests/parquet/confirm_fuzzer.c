@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct chunk chunk = {.codec = data[4] % 2, .num_values = num_rows, .size = (int64_t)num_bytes, .data = START + data[5], .dictionary = data[6] % 2 ? START : 0};
     push(&scratch.row_counts, 7);
     push(&scratch.row_counts, num_rows);
-    struct query query = {&in, &w, &kind, NULL, 0, 0, 0, 1, 0};
+    struct query query = {&in, &w, &kind, NULL, 0, 0, 0, 1, 0, 7};
     confirm_row_group(&query, &chunk);
     for (size_t at = 0; at < scratch.rows.count; at += 4) {
         const int64_t *row = scratch.rows.items + at;
