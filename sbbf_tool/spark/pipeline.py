@@ -26,7 +26,7 @@ filters of encrypted columns. A key service is called on the executors.
 
 Credentials that the catalog of a table has handed out for its files reach executors in the same
 way, without those of the catalog. An executor whose credentials expire asks the catalog by
-PyIceberg's configuration of its own.
+its own configuration.
 """
 
 from __future__ import annotations

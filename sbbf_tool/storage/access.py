@@ -69,4 +69,6 @@ def find_store(location: Location) -> ObjectStore | None:
     """Return the store that the access of the present work has for a location; None for the store
     of the environment."""
     access = _ACCESS.get()
-    return None if access is None else access.find_store(location)
+    if access is None:
+        return None
+    return access.find_store(location)

@@ -119,3 +119,43 @@ def test_a_refusal_with_an_issuer_that_fails_says_both():
 
 def test_credentials_have_no_repr():
     assert "hush" not in repr(Issue("hush", 5.0))
+
+
+def test_credentials_that_expire_again_before_the_request_is_sent():
+    issuer = Issuer(None)
+    lease = issuer.lease()
+    assert call(lease) == 1
+    refused = {1}
+
+    def request() -> int:
+        if lease.keys in refused:
+            # Another request has worked with the new ones meanwhile, and they have expired.
+            if lease.keys == 1:
+                refused.add(2)
+            raise ExpiredError
+        return lease.keys
+
+    renew = lease._renew
+
+    def renew_and_use() -> Issue[int]:
+        lease._accepted = lease._number + 1
+        return renew()
+
+    lease._renew = renew_and_use
+    assert lease.call(request, refusal_of) == 3
+
+
+def test_refusals_without_a_reason_lead_to_few_renewals():
+    """They may be of requests that no credentials allow, while others succeed."""
+    issuer = Issuer(None)
+    lease = issuer.lease()
+
+    def deny() -> int:
+        raise ExpiredError
+
+    for _ in range(100):
+        assert call(lease) == issuer.count
+        with pytest.raises(ExpiredError):
+            lease.call(deny, lambda error: "403")
+    assert issuer.count <= 6
+    assert call(lease, issuer.count) == issuer.count

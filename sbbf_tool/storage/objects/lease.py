@@ -2,16 +2,18 @@
 
 before they expire     where their issuer says when, in the last fifth of their life, at most five
                        minutes before its end
-after a refusal        where a service refuses them as expired: once, then the request is sent again
+after a refusal        where a service refuses them as expired; then the request is sent again
 
 An issuer may hand out what never works, or what has expired already. So after a renewal against a
-refusal whose credentials were never accepted, refusals of this kind lead to no other, and a life of
-less than a second counts as one of unknown length.
+refusal whose credentials were never accepted, refusals of this kind lead to no other; nor do, after
+a few that did not help, refusals that do not say why. A life of less than a second counts as one of
+unknown length.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -27,6 +29,10 @@ _LAST_SHARE = 0.2
 _MOST_EARLY = 300.0
 _LEAST_LIFE = 1.0
 """Seconds."""
+_TRIES = 2
+"""Credentials may expire again while a request waits for its turn."""
+_MOST_VAGUE = 3
+"""Renewals in succession that do not help against refusals of an unknown kind."""
 
 
 class Issue(NamedTuple, Generic[K]):
@@ -52,8 +58,8 @@ class Lease(Generic[K]):
         self._renew = renew
         self._clock = clock
         self._lock = Lock()
-        self._useless: set[str] = set()
-        """The kinds of refusals against which a renewal did not help."""
+        self._futile = Counter[str]()
+        """How often in succession a renewal did not help, by the kind of the refusal."""
         self._number = 0
         """How often the credentials were replaced."""
         self._accepted = -1
@@ -87,32 +93,33 @@ class Lease(Generic[K]):
     def call(
         self, request: Callable[[], Answer], refusal_of: Callable[[Exception], str | None]
     ) -> Answer:
-        """Return the answer to a request; send it once more with new credentials if it is refused.
+        """Return the answer to a request; send it again with new credentials if it is refused.
 
         `refusal_of` returns the kind of a refusal that new credentials may avert; None for other
         errors. A number is the status of an answer that does not say why, which may be because the
         credentials do not allow the request.
         """
         self._renew_if_due()
-        number = self._number
-        try:
-            answer = request()
-        except Exception as error:
-            kind = refusal_of(error)
-            if kind is None or not self._renew_after(number, kind):
-                raise
-        else:
-            self._accepted = max(self._accepted, number)
-            return answer
-        number = self._number
-        try:
-            answer = request()
-        except Exception as error:
-            if refusal_of(error) == kind and (kind.isdigit() or self._accepted < number):
-                self._useless.add(kind)
-            raise
-        self._accepted = max(self._accepted, number)
-        return answer
+        kind: str | None = None
+        for _ in range(_TRIES):
+            number = self._number
+            try:
+                answer = request()
+            except Exception as error:
+                last = kind
+                kind = refusal_of(error)
+                if kind is None:
+                    raise
+                if kind == last and (kind.isdigit() or self._accepted < number):
+                    self._futile[kind] += 1
+                if not self._renew_after(number, kind):
+                    raise
+            else:
+                self._accepted = max(self._accepted, number)
+                if kind is not None:
+                    del self._futile[kind]
+                return answer
+        return request()
 
     def _is_due(self) -> bool:
         return self._due is not None and self._clock() >= self._due
@@ -140,12 +147,12 @@ class Lease(Generic[K]):
         with holding(self._lock):
             if self._number != number:
                 return True
-            if kind in self._useless:
+            if self._futile[kind] >= (_MOST_VAGUE if kind.isdigit() else 1):
                 return False
             try:
                 self._fetch()
             except SbbfError as error:
-                self._useless.add(kind)
+                self._futile[kind] += 1
                 raise _not_renewed(f"were refused ({kind})", error) from error
         return True
 

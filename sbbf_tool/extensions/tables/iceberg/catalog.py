@@ -187,7 +187,8 @@ class CatalogSource(MetadataSource):
         self._table = table
         self._identifier = parse_table(table, self.name)
         self._own = properties or {}
-        self._config: object = None
+        self._config: dict[str, object] = {}
+        """Properties for all files, as the catalog has handed them out."""
         self.access = TableAccess(self.name, parse_grants(None, self._own), self.renew, load_grants)
 
     def load(self) -> CatalogState:
@@ -226,9 +227,16 @@ class CatalogSource(MetadataSource):
             ) from None
         except Exception as error:
             raise _load_error(error).at(file=self.name) from error
-        answer = answers[-1] if answers else {}
-        self._config = answer.get("config")
-        return table, parse_grants(answer, self._own)
+        if not answers:
+            return table, parse_grants(None, self._own)
+        answer = answers[-1]
+        self._config = {**self._defaults(), **answer.get("config", {})}
+        return table, parse_grants({**answer, "config": self._config}, self._own)
+
+    def _defaults(self) -> dict[str, object]:
+        """Return the properties that the catalog itself states for all its tables."""
+        properties = self._catalog.properties
+        return {name: text for name, text in properties.items() if name not in self._own}
 
     def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():

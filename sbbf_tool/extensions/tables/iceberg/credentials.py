@@ -95,30 +95,38 @@ class Grants(Frozen):
 def parse_grants(answer: object, own: Mapping[str, object]) -> Grants:
     """Read the credentials in the answer to a request for a table, or for its credentials. What has
     another form than the specification gives it is left out: PyIceberg refuses such an answer."""
-    fields = answer if isinstance(answer, dict) else {}
-    config = _texts(fields.get("config"))
+    if not isinstance(answer, dict):
+        return Grants({}, _texts(own))
+    config = _texts(answer.get("config"))
     vended: dict[str, Properties] = {}
-    entries = fields.get("storage-credentials")
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("prefix"), str):
-            prefix = _spell(entry["prefix"])
-            special = _texts(entry.get("config"))
-            general = config
-            if _has_s3_keys(special):
-                # A part of another set of keys would not fit.
-                general = {name: text for name, text in config.items() if not _is_secret(name)}
-            vended[prefix] = {**general, **vended.get(prefix, {}), **special}
+    for prefix, special in _entries(answer.get("storage-credentials")):
+        general = config
+        if _has_s3_keys(special):
+            # A part of another set of keys would not fit.
+            general = {name: text for name, text in config.items() if not _is_secret(name)}
+        vended[prefix] = {**general, **vended.get(prefix, {}), **special}
     # Catalogs repeat the keys of the table's prefix for older clients: they are for no other file.
-    repeated = {secret for properties in vended.values() for secret in _secrets(properties)}
+    repeated = set(chain.from_iterable(map(_secrets, vended.values())))
     for_all = {name: text for name, text in config.items() if text not in repeated}
     return Grants({"": for_all, **vended}, _texts(own))
+
+
+def _entries(entries: object) -> Iterator[tuple[str, Properties]]:
+    """Yield prefix and properties of each of the storage credentials."""
+    if not isinstance(entries, list):
+        return
+    for entry in entries:
+        if isinstance(entry, dict) and isinstance(entry.get("prefix"), str):
+            yield _spell(entry["prefix"]), _texts(entry.get("config"))
 
 
 def _texts(value: object) -> dict[str, str]:
     """Return the properties that are about storage: a catalog's own are not to leave this
     process."""
-    texts = {}
-    for name, text in value.items() if isinstance(value, Mapping) else ():
+    texts: dict[str, str] = {}
+    if not isinstance(value, Mapping):
+        return texts
+    for name, text in value.items():
         if str(name).startswith(_OF_STORAGE) and isinstance(text, str | int):
             texts[str(name)] = str(text)
     return texts
@@ -144,7 +152,9 @@ def _is_prefix(prefix: str, url: str) -> bool:
 
 def _spell(prefix: str) -> str:
     """Spell a prefix as `identity` spells locations. One of a scheme alone, such as `s3`, stays."""
-    return identity(prefix) if "://" in prefix else prefix
+    if "://" not in prefix:
+        return prefix
+    return identity(prefix)
 
 
 def _has_s3_keys(properties: Properties) -> bool:
@@ -183,7 +193,9 @@ def _azure_keys(keys: Properties, settings: Properties, location: Location) -> A
     from sbbf_tool.storage.objects.cloud_keys import AzureKeys
 
     configured = keys.get("adls.account-name", "")
-    host = location.bucket.rpartition("@")[2] if "@" in location.bucket else configured
+    host = configured
+    if "@" in location.bucket:
+        host = location.bucket.rpartition("@")[2]
     account = host.partition(".")[0]
     names = [f"{_SAS}{host}", f"{_SAS}{account}"]
     names += [f"{_SAS}{account}.{kind}.core.windows.net" for kind in ("dfs", "blob")]
@@ -194,15 +206,19 @@ def _azure_keys(keys: Properties, settings: Properties, location: Location) -> A
     for name in names:
         if keys.get(name):
             return AzureKeys(keys[name].lstrip("?"), "", account)
-    return AzureKeys("", account_key, account) if account_key else None
+    if not account_key:
+        return None
+    return AzureKeys("", account_key, account)
 
 
 def _google_keys(keys: Properties, settings: Properties, location: Location) -> GoogleKeys | None:
     from sbbf_tool.storage.objects.cloud_keys import GoogleKeys
 
     token = keys.get("gcs.oauth2.token")
+    if not token:
+        return None
     # Whoever gets a token may use it, so it goes to the host that is stated with it.
-    return GoogleKeys(token, keys.get("gcs.service.host", "")) if token else None
+    return GoogleKeys(token, keys.get("gcs.service.host", ""))
 
 
 _KEYS: dict[str, Callable[[Properties, Properties, Location], Keys | None]] = {
@@ -231,10 +247,13 @@ def credentials_url(config: object, catalog: str) -> str | None:
     `config` names none, or another server's, which must not get the catalog's token."""
     properties = _texts(config)
     for name in _ENDPOINTS:
-        path = properties.get(name)
-        if path:
-            url = path if "://" in path else f"{catalog.rstrip('/')}/{path.lstrip('/')}"
-            return url if _origin(url) == _origin(catalog) else None
+        url = properties.get(name)
+        if not url:
+            continue
+        if "://" not in url:
+            url = f"{catalog.rstrip('/')}/{url.lstrip('/')}"
+        if _origin(url) == _origin(catalog):
+            return url
     return None
 
 

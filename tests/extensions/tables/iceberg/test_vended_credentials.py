@@ -133,7 +133,7 @@ def test_the_longest_prefix_counts(vendor, store, capfd):
     folder = f"/{table.location().removeprefix('s3://')}"
     for_all = store.assume((f"{folder}/metadata/",))
     for_data = store.assume((f"{folder}/data/",))
-    vendor.config = lambda: dict(store.where)
+    vendor.defaults = store.where
     vendor.credentials = lambda: [
         {"prefix": f"{table.location()}/data/".replace("s3://", "s3a://"), "config": for_data},
         {"prefix": table.location(), "config": for_all},

@@ -174,13 +174,15 @@ class Vendor:
     inner: SqlCatalog
     config: Callable[[], dict[str, str]] = dict
     credentials: Callable[[], list[dict[str, Any]]] = list
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Properties of all tables."""
     requests: list[str] = field(default_factory=list)
     """`load`, `commit` and `credentials`."""
     headers: list[dict[str, str]] = field(default_factory=list)
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         if path == "/v1/config":
-            return 200, {"defaults": {}, "overrides": {}}
+            return 200, {"defaults": self.defaults, "overrides": {}}
         match = re.fullmatch(r"/v1/namespaces/([^/]+)/tables/([^/]+)(/credentials)?", path)
         if match is None:
             return 404, {"error": {"message": path, "type": "NotFound", "code": 404}}
