@@ -97,7 +97,9 @@ def run(
     errors: str = "raise",
     **options: Unpack[RunOptions],
 ) -> Any:
-    """Carry `verb` to each of the files.
+    """Carry `verb` to each of the files. Return an iterator of the rows, one per file as soon as it
+    is done; for `Advise`, the report on all files; for a verb that changes files, the `Summary`, or
+    with `errors="return"` the rows, and the summary after the last one.
 
     Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one
     path: a table, by its root or name, or an index of files, of which those are not opened that
