@@ -194,11 +194,10 @@ def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
 
 Number = TypeVar("Number", int, float)
 
-_OF_CHUNKS = ("columns", "all", "quick")
+_OF_CHUNKS = ("columns", "all")
 OF_RULES = (
     "select",
     "ignore",
-    "quick",
     "require",
     "maxFpp",
     "maxBytesShare",
@@ -209,7 +208,17 @@ OF_RULES = (
 _OF_CATALOG = "owner"
 """Property that Spark sets for each table of a catalog, and passes as an option."""
 VIEW = "use CREATE TEMPORARY VIEW name USING sbbf OPTIONS (path '/lake')"
-NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *OF_RULES, "where", "errors", "filesPerTask")
+NAMES = (
+    "path",
+    "paths",
+    *_OF_CHUNKS,
+    "quick",
+    "rules",
+    *OF_RULES,
+    "where",
+    "errors",
+    "filesPerTask",
+)
 
 
 @dataclass(frozen=True, slots=True)
