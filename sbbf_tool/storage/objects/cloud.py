@@ -76,6 +76,8 @@ class CloudStore(ReadOnlyStore):
     """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and
     `secret`."""
 
+    _lease: LeasePart[Any] | None = None
+
     def __init__(
         self,
         service: str,
