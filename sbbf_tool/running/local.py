@@ -251,7 +251,7 @@ def _by_processes(
     ready: deque[Row[Report]] = deque()
 
     def rows_of_first() -> Iterator[Row[Report]]:
-        ready.extend(processes.rows(ahead[0], _build_lost_row))
+        ready.extend(processes.rows(ahead[0], _path_of, _build_lost_row))
         ahead.popleft()
         while ready:
             yield ready[0]
@@ -319,6 +319,10 @@ def _without_unexpected(row: Row[Report]) -> Row[Report]:
     if row.error is None or isinstance(row.error, SbbfError):
         return row
     return replace(row, error=None)
+
+
+def _path_of(row: Row[Any]) -> str:
+    return row.path
 
 
 def _build_lost_row(path: str) -> Row[Any]:

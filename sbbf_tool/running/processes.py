@@ -48,6 +48,8 @@ class WorkerContext(Generic[Unit]):
     value."""
 
     in_this_process: WorkerContext[Any] | None = None
+    is_interrupted_by_owner = False
+    """Whether the owner has interrupted this worker, and not another program."""
 
     def __init__(self, value: Unit) -> None:
         self.value = value
@@ -93,18 +95,33 @@ class Processes:
         task.pool = self._pool
         return task
 
-    def rows(self, task: Task[Unit, Row], build_lost_row: Callable[[Unit], Row]) -> list[Row]:
-        """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that
-        kills its worker."""
+    def rows(
+        self,
+        task: Task[Unit, Row],
+        unit_of: Callable[[Row], Unit],
+        build_lost_row: Callable[[Unit], Row],
+    ) -> list[Row]:
+        """Wait for a task and return its rows, one for each unit; `build_lost_row` returns the row
+        of a unit that kills its worker."""
         try:
             assert task.future is not None
-            return result_of(task.future, ensure_uninterrupted)
+            rows = result_of(task.future, ensure_uninterrupted)
         except BrokenProcessPool:
             # Any of the tasks may have killed the worker. Each is run again separately; halving a
             # task finds the unit.
             if task.pool is self._pool:
                 self._stop()
             return self._apart(task.units, task.work, build_lost_row)
+        if len(rows) == len(task.units):
+            return rows
+        # Another program has interrupted the worker.
+        row_of = {unit_of(row): row for row in rows}
+        missing = [unit for unit in task.units if unit not in row_of]
+        if not missing:
+            return rows
+        for row in self._apart(missing, task.work, build_lost_row):
+            row_of[unit_of(row)] = row
+        return [row_of[unit] for unit in task.units]
 
     def interrupt(self, tasks: Iterable[Task[Unit, Row]]) -> Iterator[Row]:
         """Interrupt the workers, and yield the rows that these tasks have so far."""
@@ -130,9 +147,11 @@ class Processes:
     ) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
-                return _submit(pool, work, units).result()
+                rows = _submit(pool, work, units).result()
             except BrokenProcessPool:
-                pass
+                rows = []
+        if len(rows) == len(units):
+            return rows
         if len(units) == 1:
             return [build_lost_row(units[0])]
         half = len(units) // 2
@@ -192,9 +211,11 @@ def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Run a task in a worker. The pool makes a worker ignore SIGTERM when it must stop; a task that
-    arrives afterwards is not run."""
+    """Run a task in a worker. A worker that was interrupted ignores SIGTERM; it runs no task that
+    arrives afterwards, and ends as if it were killed if its owner wants the task to be run."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        if not WorkerContext.is_interrupted_by_owner:
+            os._exit(1)
         raise SystemExit
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -215,6 +236,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _end_with_owner(reading: int) -> None:
     if os.read(reading, 1):
+        WorkerContext.is_interrupted_by_owner = True
         os.kill(os.getpid(), signal.SIGTERM)
         hang_up = select.poll()
         hang_up.register(reading, 0)

@@ -3,14 +3,19 @@ signal whose exception Python drops, because it arrives inside a callback, ends 
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from sbbf_tool.cli import run
 
 PROGRAM = """
 import os, signal, sys
@@ -31,7 +36,7 @@ processes._begin = begin_late
 with processes.Processes(1) as pool:
     task = pool.submit(processes.Task([1], list))
     os.kill(os.getpid(), signal.SIGTERM)
-    pool.rows(task, str)
+    pool.rows(task, str, str)
 """
 
 
@@ -95,3 +100,42 @@ def test_a_signal_that_arrives_inside_a_callback_ends_the_run(
     assert process.returncode == 128 + number, process.stderr
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert after == before
+
+
+def children_of(process: int) -> list[int]:
+    children: list[int] = []
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(FileNotFoundError):  # the thread ended meanwhile
+            children += map(int, (thread / "children").read_text().split())
+    return children
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("words", [["verify"], ["add-filter", "-c", "id", "--in-place"]])
+def test_files_of_a_worker_that_another_program_ends_are_worked_on(
+    tmp_path: Path, number: signal.Signals, words: list[str]
+) -> None:
+    """As an administrator or a guard of memory does: no file is left out."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    ids = pa.table({"id": [f"id-{number}" for number in range(20_000)]})
+    files = 300
+    filters = {"id": {"ndv": 20_000, "fpp": 0.01}} if words == ["verify"] else None
+    for position in range(files):
+        pq.write_table(ids, folder / f"{position:03}.parquet", bloom_filter_options=filters)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbbf_tool", *words, str(folder), "--jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(workers := children_of(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(0.05)
+    os.kill(workers[0], number)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert f"{files} files: " in output
+    assert run(["check", str(folder), "--require", "id", "-q"]) == 0

@@ -408,7 +408,7 @@ def test_workers_end_with_their_owner(tmp_path):
         "with Processes(2) as processes:\n"
         "    task = processes.submit(Task([1], work))\n"
         "    print('begun', flush=True)\n"
-        "    processes.rows(task, print)\n"
+        "    processes.rows(task, print, print)\n"
     )
     owner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
