@@ -72,6 +72,13 @@ _OPTIONS = (
         "Take the files below the root, those of old versions too.",
         introduction="Files of a table change in one commit: see sbbf help tables.",
     ),
+    TABLES.option(
+        "--as",
+        "table_format",
+        "Which table is meant where a folder has two: delta or iceberg.",
+        type=click.Choice(("delta", "iceberg")),
+        metavar="FORMAT",
+    ),
     FILES.option(
         "--where",
         "Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".",
@@ -149,6 +156,8 @@ class Files:
     """Master and settings, if Spark is the runner."""
     as_files: bool = False
     """Whether the root of a table means the files below it."""
+    table_format: str | None = None
+    """Format of the table that is meant where a folder has two."""
     strict: bool = False
     """Whether a file that lacks a column fails."""
     max_page_bytes: int | None = None
@@ -191,6 +200,7 @@ class Files:
             on=self._runner(),
             state=self.state_path,
             as_files=self.as_files,
+            table_format=self.table_format,
             watch=_watch,
             **options,
         )
@@ -199,6 +209,9 @@ class Files:
         """Return the plan of a run over the files, or over what was selected of them, and warn of
         other users who can change what decides about it."""
         plan = self.request(**options).plan(verb, selection)
+        for part in plan.parts:
+            if part.selection.table is not None and part.selection.table.notice is not None:
+                render.warn(part.selection.table.notice)
         if self.state_path is not None:
             render.warn_of_writers(self.state_path, "state", "the outcomes of files")
         if plan.index is not None:

@@ -67,6 +67,8 @@ class RunRequest(Frozen):
     """Whether a table means the files of all its versions."""
     as_files: bool = False
     """Whether the root of a table means the files below it."""
+    table_format: str | None = None
+    """Format of the table that is meant, in lower case, where a folder has two."""
     quick: bool = False
     """Whether an index answers without a listing of its lake."""
     edit: Edit | None = None
@@ -86,8 +88,10 @@ class RunRequest(Frozen):
         index = self._find_index()
         names = self.paths if index is None else index.paths
         table = None
+        if self.as_files and self.table_format is not None:
+            raise UsageError("the files below a folder are of no table: give no format of one")
         if not self.as_files:
-            table = _find_only_table(names)
+            table = _find_only_table(names, self.table_format)
         file = None
         if index is None and table is None and where is None and len(names) == 1:
             file = find_single_file(names[0])
@@ -229,7 +233,9 @@ class RunRequest(Frozen):
         if isinstance(self.paths, tuple) and self.paths:
             self._find_index()
         where = self._predicate()
-        files = select_declared_files(declared, self.paths, where, as_files=self.as_files)
+        files = select_declared_files(
+            declared, self.paths, where, self.table_format, as_files=self.as_files
+        )
         parts = []
         for part in files:
             own = verb.with_declared(part.declarations)
@@ -262,10 +268,12 @@ class RunRequest(Frozen):
             ensure_target(self.edit, selection, paths, on_cluster=self._on_cluster)
 
 
-def _find_only_table(names: Sequence[str]) -> Table | None:
+def _find_only_table(names: Sequence[str], table_format: str | None) -> Table | None:
     """Return the table that the only name means."""
     if len(names) == 1:
-        return find_table(names[0])
+        return find_table(names[0], table_format)
+    if table_format is not None:
+        raise UsageError("the format of a table is for a table, which is the only path")
     _ensure_only(names, is_table, "a table")
     return None
 
