@@ -75,7 +75,7 @@ _OPTIONS = (
     TABLES.option(
         "--as",
         "table_format",
-        "Which table is meant where a folder has two: delta or iceberg.",
+        "Of a folder with two tables: delta or iceberg.",
         type=click.Choice(("delta", "iceberg")),
         metavar="FORMAT",
     ),
