@@ -75,8 +75,7 @@ _OPTIONS = (
     TABLES.option(
         "--as",
         "table_format",
-        "Of a folder with two tables: delta or iceberg.",
-        type=click.Choice(("delta", "iceberg")),
+        "The format of the table, if a folder has two.",
         metavar="FORMAT",
     ),
     FILES.option(
