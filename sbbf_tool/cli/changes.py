@@ -95,6 +95,8 @@ class ChangedFiles(Files):
         options: list[str] = []
         if self.as_files:
             options.append("--as-files")
+        if self.table_format is not None:
+            options += ["--as", self.table_format]
         if TABLE_FILES in self.allow:
             options += _ALLOW_TABLE_FILES
         if self.files_from is not None and not is_partial:

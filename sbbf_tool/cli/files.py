@@ -72,6 +72,12 @@ _OPTIONS = (
         "Take the files below the root, those of old versions too.",
         introduction="Files of a table change in one commit: see sbbf help tables.",
     ),
+    TABLES.option(
+        "--as",
+        "table_format",
+        "The format of the table, if a folder has two.",
+        metavar="FORMAT",
+    ),
     FILES.option(
         "--where",
         "Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".",
@@ -149,6 +155,8 @@ class Files:
     """Master and settings, if Spark is the runner."""
     as_files: bool = False
     """Whether the root of a table means the files below it."""
+    table_format: str | None = None
+    """Format of the table that is meant where a folder has two."""
     strict: bool = False
     """Whether a file that lacks a column fails."""
     max_page_bytes: int | None = None
@@ -194,6 +202,7 @@ class Files:
             state=self.state_path,
             as_files=self.as_files,
             index=self._find_index(),
+            table_format=self.table_format,
             watch=_watch,
             **options,
         )
@@ -202,6 +211,9 @@ class Files:
         """Return the plan of a run over the files, or over what was selected of them, and warn of
         other users who can change what decides about it."""
         plan = self.request(**options).plan(verb, selection)
+        for part in plan.parts:
+            if part.selection.table is not None and part.selection.table.notice is not None:
+                render.warn(part.selection.table.notice)
         if self.state_path is not None:
             render.warn_of_writers(self.state_path, "state", "the outcomes of files")
         if plan.index is not None:

@@ -25,6 +25,7 @@ _HINTS = {
     "change them in place": "--in-place",
     "change the files in place": "--in-place",
     "take the files below it as files": "--as-files",
+    "say which of the two it is": "--as FORMAT",
     "do not take them as files": "without --as-files",
     "leave the state out": "without --state",
     "list the lake": "without --quick",

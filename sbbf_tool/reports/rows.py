@@ -43,6 +43,11 @@ HUDI_LOG = (
 INLINED = "rows that the catalog has in place of files may hold a value: flush them into a file"
 """Why the answer for a table is not that of its files."""
 
+OTHER_TABLE = (
+    "a second table in the same folder has other files, or is not read: say which of the two it is"
+)
+"""Why the answer for one of two tables is not that of the name."""
+
 NOT_PARQUET = {
     name: f"the file is in {name}, not Parquet: its rows are not queried"
     for name in ("ORC", "AVRO")
@@ -52,7 +57,7 @@ NOT_PARQUET = {
 VANISHED = "the file is gone, and only earlier versions of the table have it"
 """Why a file of an earlier version of a table is skipped."""
 
-NOT_QUERIED = (UNFINISHED, HUDI_LOG, INLINED, *NOT_PARQUET.values())
+NOT_QUERIED = (UNFINISHED, HUDI_LOG, INLINED, OTHER_TABLE, *NOT_PARQUET.values())
 """Why rows that a query may find are not looked at: no value is absent then."""
 
 LEFT_OUT = (OTHER_NAME, VANISHED, *NOT_QUERIED)

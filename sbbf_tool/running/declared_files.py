@@ -106,6 +106,7 @@ def select_declared_files(
     declarations: Iterable[FilterSpec],
     names: Iterable[str] = (),
     where: PathPredicate | None = None,
+    table_format: str | None = None,
     *,
     as_files: bool = False,
 ) -> list[DeclaredFiles]:
@@ -128,7 +129,7 @@ def select_declared_files(
     paths = []
     tables = []
     for name in requested_names or _declared_names(filters):
-        table = find_table(name) if may_be_table else None
+        table = find_table(name, table_format) if may_be_table else None
         if table is not None:
             tables += _declare_table(table, name, filters, where)
         elif not is_complete:

@@ -71,6 +71,8 @@ class RunRequest(Frozen):
     """Whether the root of a table means the files below it."""
     index: str | None = None
     """An index of the only path, which leaves out files of it."""
+    table_format: str | None = None
+    """Format of the table that is meant, in lower case, where a folder has two."""
     quick: bool = False
     """Whether an index answers without a listing of its lake."""
     edit: Edit | None = None
@@ -92,8 +94,10 @@ class RunRequest(Frozen):
         if index is not None and self.index is None:
             names = index.paths
         table = None
+        if self.as_files and self.table_format is not None:
+            raise UsageError("the files below a folder are of no table: give no format of one")
         if not self.as_files:
-            table = _find_only_table(names)
+            table = _find_only_table(names, self.table_format)
         file = None
         if index is None and table is None and where is None and len(names) == 1:
             file = find_single_file(names[0])
@@ -251,7 +255,9 @@ class RunRequest(Frozen):
         if isinstance(self.paths, tuple) and self.paths:
             self._find_index()
         where = self._predicate()
-        files = select_declared_files(declared, self.paths, where, as_files=self.as_files)
+        files = select_declared_files(
+            declared, self.paths, where, self.table_format, as_files=self.as_files
+        )
         parts = []
         for part in files:
             own = verb.with_declared(part.declarations)
@@ -284,10 +290,12 @@ class RunRequest(Frozen):
             ensure_target(self.edit, selection, paths, on_cluster=self._on_cluster)
 
 
-def _find_only_table(names: Sequence[str]) -> Table | None:
+def _find_only_table(names: Sequence[str], table_format: str | None) -> Table | None:
     """Return the table that the only name means."""
     if len(names) == 1:
-        return find_table(names[0])
+        return find_table(names[0], table_format)
+    if table_format is not None:
+        raise UsageError("the format of a table is for a table, which is the only path")
     _ensure_only(names, is_table, "a table")
     return None
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         all_versions: bool
         as_files: bool
         index: str | None
+        table_format: str | None
         quick: bool
 
 
@@ -110,9 +111,10 @@ def run(
     runner, such as `spark.runner.Spark`. `state` is an SQLite file that keeps outcomes: files that
     are unchanged since are not opened. `edit` says how files are changed. `all_versions` means the
     files of all retained versions of a table, with the rows that any version has deleted;
-    `as_files`, the files below its root, as if it were no table. `index` is an index of the only
-    path, which leaves out files as if it were the path. With `quick`, an index answers without a
-    listing of its lake, so that new files are missed.
+    `as_files`, the files below its root, as if it were no table. `table_format`, in lower case,
+    chooses between the two tables of a folder. `index` is an index of the only path, which leaves
+    out files as if it were the path. With `quick`, an index answers without a listing of its lake,
+    so that new files are missed.
 
     A failure in one file is its row. Raises UsageError (also after the last row, if no file has a
     column that the verb names), UnreadableError (a name that means no file) and RefusedError (a

@@ -22,7 +22,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.extension import is_index, load, named, table_kinds
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.rows import INLINED, ListedFile
+from sbbf_tool.reports.rows import INLINED, OTHER_TABLE, ListedFile
 from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format, is_url
 
 if TYPE_CHECKING:
@@ -74,26 +74,28 @@ def is_table(name: str) -> bool:
     return not os.path.isfile(name) and any(kind.is_table(name) for kind in table_kinds())
 
 
-def find_table(name: str) -> Table | None:
+def find_table(name: str, table_format: str | None = None) -> Table | None:
     """Open the table that a name means; None if the name means files. A file of a table is not the
-    table.
+    table. With a `table_format`, such as `delta`, the table of this format in the folder.
 
     Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also
-    because no extension reads it, and UsageError if a package for the format is missing or the name
-    of a catalog's table is incomplete.
+    because no extension reads it, and UsageError if a package for the format is missing, the name
+    of a catalog's table is incomplete, or the name means no table of the format.
     """
-    if os.path.isfile(name):
-        return None
-    kinds = table_kinds()
+    is_file = os.path.isfile(name)
+    kinds = [] if is_file else table_kinds()
     for kind in kinds:
-        table: Table | None = kind.find_table(name)
+        table: Table | None = kind.find_table(name, table_format)
         if table is not None:
             return table
-    if not kinds and (table_format := find_table_format(name)) in LISTING_FORMATS:
+    found = None if is_file or kinds else find_table_format(name)
+    if found in LISTING_FORMATS:
         hint = "install one, or take the files below it as files"
         raise RefusedError(
-            f"no extension is installed that reads tables of {table_format}", file=name, hint=hint
+            f"no extension is installed that reads tables of {found}", file=name, hint=hint
         )
+    if table_format is not None:
+        raise UsageError(f"there is no table of the format {table_format}", file=name)
     return None
 
 
@@ -229,6 +231,8 @@ class Selection:
         if values is None and not needs.any_values:
             return
         column = next(iter(needs.columns), None)
+        if table.may_be_other:
+            yield ListedFile(table.name, skipped=OTHER_TABLE)
         if table.query_other_rows(column, values, all_versions=self.all_versions):
             yield ListedFile(table.name, skipped=INLINED)
 

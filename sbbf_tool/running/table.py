@@ -2,9 +2,9 @@
 with the same rows.
 
 An extension brings a kind of tables as a module with `is_name(name)` (the form of a name decides),
-`is_table(name)` and `find_table(name)`, which returns a `Table`; with `absolute_name(name)` if such
-a name may depend on the working folder. A table object is one version of
-the table, which is read once. Nothing here opens a Parquet file.
+`is_table(name)` and `find_table(name, table_format)`, which returns a `Table`; with
+`absolute_name(name)` if such a name may depend on the working folder. A table object is one version
+of the table, which is read once. Nothing here opens a Parquet file.
 """
 
 from __future__ import annotations
@@ -121,6 +121,10 @@ class Table(ABC):
     """Access to its objects."""
     why_unchangeable: RefusedError | None = None
     """Why no command changes the table under this name, as far as that is known without a trial."""
+    notice: str | None = None
+    """What a user should know about the table that the name means."""
+    may_be_other: bool = False
+    """Whether the name may mean a second table, with other files, in the same folder."""
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column that the name of a property contains; a name that means no

@@ -145,14 +145,19 @@ def find_single_file(name: str) -> str | None:
 def find_table_format(name: str) -> str | None:
     """Return the format of the table whose root a name is, such as `Delta`; None for files, other
     folders and globs."""
+    return next(iter(find_table_formats(name)), None)
+
+
+def find_table_formats(name: str) -> tuple[str, ...]:
+    """Return the formats of the tables whose root a name is: a converted table may have two."""
     if not is_url(name):
         path = local_path(name)
-        return table_formats.format_of(path) if os.path.isdir(path) else None
+        return tuple(table_formats.formats_of(path)) if os.path.isdir(path) else ()
     if name.endswith(".parquet") or re.search(listing.WILDCARD, name) or not is_listed_here(name):
-        return None
+        return ()
     from sbbf_tool.storage.objects import listing as object_listing
 
-    return object_listing.find_table_format(name)
+    return object_listing.find_table_formats(name)
 
 
 def entries(name: str) -> Iterator[listing.Entry]:

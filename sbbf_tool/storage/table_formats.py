@@ -47,6 +47,11 @@ def ducklake_folder(path: str) -> str | None:
 
 def format_of(folder: str) -> str | None:
     """Return the format of the table whose root is this folder, or None."""
+    return next(formats_of(folder), None)
+
+
+def formats_of(folder: str) -> Iterator[str]:
+    """Yield the formats of the tables whose root is this folder: a converted table may have two."""
 
     def names(inner: str) -> Iterator[str]:
         with suppress(OSError), os.scandir(os.path.join(folder, inner)) as entries:
@@ -57,17 +62,16 @@ def format_of(folder: str) -> str | None:
     return recognise(lambda inner: os.path.lexists(os.path.join(folder, inner)), names)
 
 
-def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> str | None:
-    """Return the format of a table, or None, by whether its root has folders, and by the names in
+def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> Iterator[str]:
+    """Yield the formats of the tables with one root, by whether it has folders, and by the names in
     them."""
     if has("_delta_log"):
-        return "Delta"
+        yield "Delta"
     if has(".hoodie"):
-        return "Hudi"
+        yield "Hudi"
     metadata_ends = (".metadata.json", ".metadata.json.gz", "version-hint.text")
     if any(name.endswith(metadata_ends) for name in names("metadata")):
-        return "Iceberg"
+        yield "Iceberg"
     has_schema = any(name.startswith("schema-") for name in names("schema"))
     if has_schema and has("snapshot") and has("manifest"):
-        return "Paimon"
-    return None
+        yield "Paimon"

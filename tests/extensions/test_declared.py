@@ -52,7 +52,7 @@ from sbbf_tool.running.table import LiveFile, Table
 
 def is_name(name): return name.startswith("toy:")
 def is_table(name): return is_name(name)
-def find_table(name): return Toys(name) if is_name(name) else None
+def find_table(name, table_format=None): return Toys(name) if is_name(name) else None
 
 class Toys(Table):
     format, version, properties, columns = "Toy", "version 1", {}, ColumnNames()

@@ -75,6 +75,8 @@ def command(
             "the root of a table means its live files, also when the index is queried: leave out "
             "--as-files"
         )
+    if files.table_format is not None:
+        raise click.UsageError("an index keeps no format of a table: leave out --as")
     request = files.request()
     if request.select().index is not None:
         _ensure_none(column, output, fpp, false_files, files.where)

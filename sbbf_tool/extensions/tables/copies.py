@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.errors import SbbfError, WriteError
+from sbbf_tool.extensions.tables.locate import other_tables
 from sbbf_tool.file.table_file import run_of_copy
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
@@ -146,7 +147,9 @@ def find_unreferenced(
     copies = dict(_copies_below(table.location))
     renewals = _renewals(table)
     candidates = _copies_with_age(table, copies, renewals)
-    in_versions = table.referenced({copy.path for copy in candidates})
+    in_versions = set(table.referenced({copy.path for copy in candidates}))
+    for other in other_tables(table):
+        in_versions |= other.referenced({copy.path for copy in candidates})
     formats: dict[str, str | None] = {}
     abandoned: list[AbandonedCopy] = []
     younger: list[AbandonedCopy] = []

@@ -16,6 +16,7 @@ filters by one more commit; the report names the statement that restores the
 version before.
 
   --as-files           take the files below the root, of old versions too
+  --as iceberg         of a folder with two tables, that of Iceberg; or delta
   --also-new-files     let the table's writers add filters to new files
 
 The setting files-per-commit commits every N files instead of once.

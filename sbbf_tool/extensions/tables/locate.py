@@ -11,7 +11,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from sbbf_tool.errors import RefusedError, SbbfError
 from sbbf_tool.extensions.tables import DUCKLAKE
+from sbbf_tool.numbers import format_count
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _IN_CATALOG = re.compile(r"(?P<catalog>[\w.-]+):(?P<table>.+)", re.DOTALL)
 _FILES = re.compile(r"[/\\*?\[:]|\.(?:parquet|parq|index)\Z")
 """What a name of files has, and one of a table in a catalog has not, outside of quotes."""
+_UNIVERSAL = "delta.universalFormat.enabledFormats"
+"""Property of a Delta table for which its writer also writes metadata of other formats."""
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -61,31 +65,94 @@ def is_table(name: str) -> bool:
     )
 
 
-def find_table(name: str) -> LakeTable | None:
-    """Open the table that a name means; None if the name means files.
+def find_table(name: str, table_format: str | None = None) -> LakeTable | None:
+    """Open the table that a name means, of this format if one is given in lower case; None if the
+    name means files.
 
-    A file of a table is not the table, and tables of Hudi and Paimon are files. Raises
+    A file of a table is not the table, and tables of Hudi and Paimon are files. Of a folder with
+    two tables and without a format, the first one is returned; it cannot be changed. Raises
     UnreadableError for a damaged table, RefusedError for one that cannot be read, and UsageError if
     a package for the format is missing or the name of a catalog's table is incomplete.
     """
     if name.startswith(DUCKLAKE):
         from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 
-        return DuckLakeTable(name)
+        return _if_of_format(DuckLakeTable(name), table_format)
     if find_catalog(name) is not None:
         from sbbf_tool.extensions.tables.iceberg.table import open_in_catalog
 
-        return open_in_catalog(name)
-    kind = places.find_table_format(name)
+        return _if_of_format(open_in_catalog(name), table_format)
+    if table_format is not None:
+        chosen = [kind for kind in _listing_formats(name) if kind.lower() == table_format]
+        return _open(name, chosen[0]) if chosen else None
+    formats = places.find_table_formats(name)
+    if not formats or formats[0] not in places.LISTING_FORMATS:
+        return None
+    table = _open(name, formats[0])
+    for other in formats[1:]:
+        _mark_ambiguous(table, name, other)
+    return table
+
+
+def other_tables(table: LakeTable) -> list[LakeTable]:
+    """Open the tables of other formats in the folder of a table."""
+    formats = _listing_formats(table.location)
+    return [_open(table.location, kind) for kind in formats if kind != table.format]
+
+
+def _if_of_format(table: LakeTable, table_format: str | None) -> LakeTable | None:
+    return table if table_format in (None, table.format.lower()) else None
+
+
+def _listing_formats(name: str) -> list[str]:
+    return [kind for kind in places.find_table_formats(name) if kind in places.LISTING_FORMATS]
+
+
+def _open(name: str, kind: str) -> LakeTable:
     if kind == "Delta":
         from sbbf_tool.extensions.tables.delta.table import DeltaTable
 
         return DeltaTable(name)
-    if kind == "Iceberg":
-        from sbbf_tool.extensions.tables.iceberg.table import open_folder
+    from sbbf_tool.extensions.tables.iceberg.table import open_folder
 
-        return open_folder(name)
-    return None
+    return open_folder(name)
+
+
+def _mark_ambiguous(table: LakeTable, name: str, other: str) -> None:
+    """Say of a table that its folder has another one too, and which of the other's files it does
+    not have."""
+    both = f"the folder has a table of {table.format} and one of {other}"
+    hint = "say which of the two it is"
+    enabled = table.properties.get(_UNIVERSAL)
+    if enabled:
+        both += f" ({_UNIVERSAL} is {enabled})"
+    reason = f"{both}; the other one would keep the old files until its writer writes it again"
+    table.why_unchangeable = RefusedError(reason, file=name, hint=hint)
+    difference = _find_difference(table, name, other)
+    table.may_be_other = difference is not None
+    taken = f"{both}; the first is taken: {hint}"
+    table.notice = ". ".join(filter(None, (taken, difference)))
+
+
+def _find_difference(table: LakeTable, name: str, other: str) -> str | None:
+    """Return why another table in the folder of a table may have rows that this one has not."""
+    if other not in places.LISTING_FORMATS:
+        return f"That of {other} is not read"
+    try:
+        missing = _paths(_open(name, other)) - _paths(table)
+    except SbbfError as error:
+        return f"That of {other} cannot be read: {error.message}"
+    if not missing:
+        return None
+    files = format_count(len(missing), "file", "files")
+    return f"{files} of that of {other} are not in the one of {table.format}"
+
+
+def _paths(table: LakeTable) -> set[str]:
+    """Return the paths of the live files of a table, however it spells them."""
+    from sbbf_tool.extensions.tables.iceberg.source import identity
+
+    return {identity(file.path) for file in table.live_files()}
 
 
 def _in_catalog(name: str) -> bool:

@@ -112,6 +112,8 @@ class TableRun:
         Raises the errors of `Table.commit`, RefusedError if the table cannot be changed, and
         UsageError if it lacks a column of the change.
         """
+        if self.table.why_unchangeable is not None:
+            raise self.table.why_unchangeable
         self.table.ensure_changeable(conditional_put=self.edit.conditional_put)
         selection = Selection(self.table.name, self._where, table=self.table, run=new_run())
         self.ensure_columns(selection, work.context)

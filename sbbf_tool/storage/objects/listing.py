@@ -269,17 +269,16 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
     return None
 
 
-def find_table_format(url: str) -> str | None:
-    """Return the format of the table whose root is this prefix, or None; also None if listing is
-    denied."""
+def find_table_formats(url: str) -> tuple[str, ...]:
+    """Return the formats of the tables whose root is this prefix; none if listing is denied."""
     location = parse_location(url)
     key = location.key.rstrip("/")
     folder = location.with_key(f"{key}/" if key else "")
     try:
         with ErrorPlace(folder.name):
-            return _kind_of(folder)
+            return tuple(_kinds_of(folder))
     except DeniedError:
-        return None
+        return ()
 
 
 def has_any(prefix: str) -> bool:
@@ -295,6 +294,10 @@ def has_any(prefix: str) -> bool:
 
 
 def _kind_of(folder: Location) -> str | None:
+    return next(_kinds_of(folder), None)
+
+
+def _kinds_of(folder: Location) -> Iterator[str]:
     store = store_of(folder)
 
     def keys(inner: str) -> list[str]:

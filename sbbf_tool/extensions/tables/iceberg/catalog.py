@@ -296,7 +296,11 @@ class CatalogSource(MetadataSource):
     def undo(self, snapshot_id: int) -> str:
         catalog = _quote(self._catalog_name)
         table = ".".join(map(_quote, self._identifier)).replace("\\", "\\\\").replace("'", "\\'")
-        return f"CALL {catalog}.system.rollback_to_snapshot('{table}', {snapshot_id})"
+        return (
+            f"CALL {catalog}.system.rollback_to_snapshot('{table}', {snapshot_id}) in Spark, or "
+            f"load_catalog({self._catalog_name!r}).load_table({self._identifier!r})"
+            f".manage_snapshots().rollback_to_snapshot({snapshot_id}).commit() in PyIceberg"
+        )
 
 
 @contextmanager

@@ -183,22 +183,24 @@ class DeleteIndex:
 
         Raises UnreadableError if a delete file that must be read is damaged.
         """
+        carries = format_version == 2
+        named = _OF_ANOTHER_PARTITION if carries else _FORMAT_3
         reasons: dict[str, str] = {}
         for location, file in files.items():
             for delete in self.near(file):
-                if format_version != 2:
-                    reasons[location] = _FORMAT_3
-                elif delete.entry.id in self._twice or not delete.is_readable:
-                    reasons[location] = _NOT_READ
-                elif delete.partition != file.partition or delete.single not in (None, location):
-                    reasons[location] = _OF_ANOTHER_PARTITION
-        for location in self._find_strays(files):
-            reasons.setdefault(location, _OF_ANOTHER_PARTITION)
+                if delete.entry.id in self._twice or not delete.is_readable:
+                    reasons[location] = _NOT_READ if carries else _FORMAT_3
+                elif delete.single is not None:
+                    is_certain = delete.partition == file.partition and delete.single == location
+                    if not (carries and is_certain):
+                        reasons[location] = named
+        for location in self._find_strays(files, of_own_partition=not carries):
+            reasons.setdefault(location, named)
         return reasons
 
-    def _find_strays(self, files: Mapping[str, DataFileKey]) -> set[str]:
+    def _find_strays(self, files: Mapping[str, DataFileKey], *, of_own_partition: bool) -> set[str]:
         """Return the locations of these data files that are named by a delete file of several
-        data files of another partition.
+        data files of another partition or, with `of_own_partition`, of any.
 
         Such a file is read; if it is not a Parquet file, all data files between its bounds count as
         named.
@@ -210,7 +212,8 @@ class DeleteIndex:
                 candidates = set[str]()
                 for location in _between(ordered, delete):
                     file = files[location]
-                    if delete.partition != file.partition and not delete.is_older(file):
+                    is_own = delete.partition == file.partition
+                    if not delete.is_older(file) and (of_own_partition or not is_own):
                         candidates.add(location)
                 candidates -= strays
                 if candidates and delete.is_readable:

@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import Operation
 
 from extensions.tables.iceberg.iceberg_tables import (
     ADD,
+    RacingSource,
     convert,
     delete_by_position,
     delete_by_value,
@@ -33,9 +34,10 @@ from extensions.tables.iceberg.iceberg_tables import (
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
 from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey, DeleteIndex
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, IcebergEntry
-from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +204,9 @@ def test_deletes_that_do_not_certainly_apply_leave_the_file_out(tmp_path):
     encrypted = entry_of(deletes, 5, (1,), key_metadata=b"k", **bounds("/d/b", "/d/c"))
     assert left_out((0, encrypted)) == {"/d/b", "/d/c", "/d/c2"}
     assert left_out((0, entry_of("/no/file", 5, (1,), **bounds("/d/c", "/d/c")))) == {"/d/c2"}
-    assert left_out((0, applied), version=3) == set(files)
+    assert left_out((0, applied), version=3) == {"/d/b", "/d/c"}
+    single = entry_of("/no/file", 5, (1,), referenced_data_file="/d/d")
+    assert (left_out((0, single)), left_out((0, single), version=3)) == (set(), {"/d/d"})
 
 
 def test_damaged_deletes_change_nothing(catalog, table, tmp_path):
@@ -250,3 +254,30 @@ def test_a_run_keeps_its_delete_files(catalog, table, tmp_path, monkeypatch, cap
     assert {name for name in os.listdir(folder / "data") if name.endswith("deletes.parquet")} < (
         referenced
     )
+
+
+def test_deletes_of_a_rival_are_carried_by_the_next_attempt(catalog, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
+    first, second = locations_of(table)
+    rival = source_of(catalog)
+    delete_by_position(rival, tmp_path, {first: [1], second: [1]})
+    source = RacingSource(
+        source_of(catalog),
+        lambda: delete_by_position(rival, tmp_path, {first: [2]}),
+        lambda: delete_by_position(rival, tmp_path, {first: [2], second: [3]}),
+        lambda: delete_by_value(rival, tmp_path, 1, "id", [50]),
+    )
+    commit = convert(IcebergTable(source))
+    assert (commit.rebuilds, commit.num_files, commit.vanished) == (3, 2, ())
+    live, _ = deletes_of(catalog)
+    copies = {file.path for file in open_table(catalog).live_files()}
+    positions = {}
+    for entry in live:
+        if entry.content == 1:
+            path = entry.path.removeprefix("file://")
+            positions[entry.file["referenced_data_file"]] = pq.read_table(path)["pos"].to_pylist()
+    assert sorted(positions.values()) == [[1, 2], [1, 3]]
+    assert {location.removeprefix("file://") for location in positions} == copies
+    # The delete files of the attempts that failed are removed.
+    names = os.listdir(Path(first.removeprefix("file://")).parent)
+    assert sum(name.endswith("deletes.parquet") for name in names) == 2
