@@ -27,9 +27,9 @@ from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.findings import SEVERITIES
+from sbbf_tool.reports.findings import NOT_RUN, SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
-from sbbf_tool.verbs.baseline import Baseline, read_baseline
+from sbbf_tool.rules.baseline import Baseline, read_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,7 +191,7 @@ class _CheckView(View["CheckReport"]):
             self.total[severity] += len(findings)
             total = self._rules.setdefault((severity, rule), _Total(findings[0].message))
             total.add(report.file, findings)
-        if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
+        if row.status == OK and all(outcome.outcome == NOT_RUN for outcome in report.rules):
             reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         unreadable = report.unreadable if row.status == OK else ()

@@ -11,7 +11,7 @@ from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
+from sbbf_tool.reports.findings import NOT_RUN, SEVERITIES, CheckReport, Finding, RuleOutcome
 
 _MOST_LINES = 4
 _MOST_FILES = 2
@@ -79,13 +79,13 @@ def reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
 def sum_up(report: CheckReport) -> str:
     """Return the numbers of findings and of rules by outcome, for the last line of a report."""
     counts = Counter(outcome.outcome for outcome in report.rules)
-    if counts["not run"] == len(report.rules):
+    if counts[NOT_RUN] == len(report.rules):
         return f"no rule ran: {reason_for_no_rule(report.rules)}"
-    words = ["passed", "noted", "failed", "not run"]
+    words = ["passed", "noted", "failed", NOT_RUN]
     if counts["known"]:
         words.insert(1, "known")
     outcomes = ", ".join(f"{counts[word]} {word}" for word in words)
-    if counts["not run"]:
+    if counts[NOT_RUN]:
         outcomes += f" ({_reasons_not_run(report.rules)})"
     findings = count_findings(Counter(finding.severity for finding in report.findings))
     gaps = list_gaps(report.locked_columns, report.unreadable)
@@ -104,7 +104,7 @@ def _reasons_not_run(outcomes: Sequence[RuleOutcome]) -> str:
     """Return why rules were not run, most rules first; those of the user's limits together."""
     reasons = Counter[str]()
     for outcome in outcomes:
-        if outcome.outcome == "not run":
+        if outcome.outcome == NOT_RUN:
             reason = outcome.reason or ""
             reasons[_UNDECLARED if _is_undeclared(reason) else reason] += 1
     if len(reasons) == 1:
@@ -120,7 +120,7 @@ def list_not_run(outcomes: Sequence[RuleOutcome]) -> Iterator[str]:
     """Yield a line for each reason why rules were not run, with their names."""
     by_reason: dict[str, list[str]] = {}
     for outcome in outcomes:
-        if outcome.outcome == "not run":
+        if outcome.outcome == NOT_RUN:
             by_reason.setdefault(outcome.reason or "", []).append(outcome.rule)
     for reason, rules in by_reason.items():
         yield f"not run, {reason}: {', '.join(rules)}"

@@ -29,6 +29,7 @@ _HINTS = {
     "do not take them as files": "without --as-files",
     "leave the state out": "without --state",
     "list the lake": "without --quick",
+    "save the report of a check as JSON or Parquet": "--report FILE.json",
     "search its newest version": "without --all-versions",
     "the stated number of distinct values": "--ndv",
     "only try it": "--dry-run",

@@ -34,7 +34,13 @@ class PageLimit(Frozen):
     reads."""
 
     def ensure_valid(self) -> None:
-        if self.max_page_bytes is not None and self.max_page_bytes < 1:
+        if self.max_page_bytes is None:
+            return
+        if not isinstance(self.max_page_bytes, int):
+            raise UsageError(
+                f"the limit of bytes of a page must be an integer, not {self.max_page_bytes!r}"
+            )
+        if self.max_page_bytes < 1:
             raise UsageError(
                 f"the limit of bytes of a page must be above 0, not {self.max_page_bytes}"
             )

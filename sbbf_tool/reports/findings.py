@@ -43,6 +43,13 @@ class Finding(Frozen):
     """The change that resolves the finding; None if no function of this package can resolve it."""
 
 
+PASSED = "passed"
+NOTED = "noted"
+FAILS = "failed"
+NOT_RUN = "not run"
+IN_BASELINE = "known"
+
+
 class RuleOutcome(Frozen):
     """Outcome of one rule on one file: `passed`; `failed`; `noted`, if its findings are too mild to
     fail; or `not run` with the reason."""

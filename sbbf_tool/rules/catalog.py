@@ -132,7 +132,9 @@ class Policy:
         ensure_valid((self.fail_on,), SEVERITIES, "severity")
         names = [rule.name for rule in self.rules]
         ensure_valid((*self.select, *self.ignore), [*names, *GROUPS], "rule")
-        reasons = {rule.name: self._find_reason(rule) for rule in self.rules}
+        reasons = {}
+        for rule in self.rules:
+            reasons[rule.name] = self._find_reason(rule)
         object.__setattr__(self, "_reasons", reasons)
         for rule in self.rules:
             if rule.name not in self.select:

@@ -44,8 +44,13 @@ class Limits:
         object.__setattr__(self, "filters", specs)
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UsageError(f"{name.replace('_', ' ')} must be above 0, not {value}")
+            if value is None:
+                continue
+            words = name.replace("_", " ")
+            if not isinstance(value, int | float):
+                raise UsageError(f"{words} must be a number, not {value!r}")
+            if not value > 0:  # nor is NaN
+                raise UsageError(f"{words} must be above 0, not {value}")
         if self.max_fpp is not None and self.max_fpp >= 1:
             raise UsageError(f"max fpp must be above 0 and below 1, not {self.max_fpp}")
 

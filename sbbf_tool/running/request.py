@@ -175,6 +175,8 @@ class RunRequest(Frozen):
                 f"on must be a runner, not {self.on!r}",
                 hint="such as sbbf_tool.spark.runner.Spark()",
             )
+        if self.edit is not None and not hasattr(self.edit, "in_place"):
+            raise UsageError(f"edit must be an Edit, not {self.edit!r}")
         for name in ("state", "index"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str | os.PathLike):

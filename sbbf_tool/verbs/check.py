@@ -17,13 +17,24 @@ from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome, RuleReport
+from sbbf_tool.reports.findings import (
+    FAILS,
+    NOT_RUN,
+    NOTED,
+    PASSED,
+    CheckReport,
+    Evidence,
+    Finding,
+    RuleOutcome,
+    RuleReport,
+)
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.rules.bare_chunks import (
     RULES_ABOUT_STATISTICS,
     unread_statistics,
     with_statistics,
 )
+from sbbf_tool.rules.baseline import read_baseline
 from sbbf_tool.rules.catalog import (
     POLICY_NAMES,
     RULES,
@@ -74,12 +85,6 @@ if TYPE_CHECKING:
         quick: bool
         fail_on: str
 
-
-PASSED = "passed"
-NOTED = "noted"
-FAILS = "failed"
-NOT_RUN = "not run"
-IN_BASELINE = "known"
 
 _NONE_READABLE = "none of the filters, or of the pages of their chunks, can be read"
 
@@ -172,9 +177,7 @@ def check(
     report = Check(policy)(path, **reading)
     if baseline is None:
         return report
-    from sbbf_tool.verbs.baseline import read_baseline  # which is built on this module
-
-    return read_baseline(os.fsdecode(baseline)).subtract(report)
+    return read_baseline(baseline).subtract(report)
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:

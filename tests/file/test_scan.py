@@ -17,6 +17,7 @@ import pytest
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import layout, scan, scan_kinds
 from sbbf_tool.file.context import Context
+from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import footer_structs, large_footers
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -290,8 +291,8 @@ def test_other_columns_are_read_by_opening_the_file(tmp_path, column, options):
 def test_a_limit_of_pages_is_for_opened_files(tmp_path):
     path = write(tmp_path / "a.parquet", range(50))
     verb = Probe("id", ["5"], confirm=True)
-    assert scanned(verb, [path], max_page_bytes=10) == [None]
-    assert scanned(verb, [path], max_page_bytes=None) != [None]
+    assert scanned(verb, [path], limit=PageLimit(10)) == [None]
+    assert scanned(verb, [path]) != [None]
 
 
 def test_warnings_depend_on_the_bounds_of_the_file(tmp_path):

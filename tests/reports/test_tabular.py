@@ -137,7 +137,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
         wrong_length(folder), in_place=True, dry_run=True
     ),
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(
-        copy(folder), num_bytes=64, in_place=True
+        copy(folder), max_bytes=64, in_place=True
     ),
     "findings.RulesReport": lambda folder: RulesReport(list_rules()),
     "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),

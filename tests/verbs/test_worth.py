@@ -92,11 +92,11 @@ def test_the_formula_of_the_first_draft_is_too_low() -> None:
     "options, choices",
     [
         ({"ndv": 1}, ["chosen", "next larger"]),
-        ({"num_bytes": 32}, ["chosen", "next larger"]),
-        ({"ndv": 50, "num_bytes": 1000}, ["next smaller", "chosen", "next larger"]),
+        ({"max_bytes": 32}, ["chosen", "next larger"]),
+        ({"ndv": 50, "max_bytes": 1000}, ["next smaller", "chosen", "next larger"]),
         ({"ndv": 10**15}, ["next smaller", "chosen"]),
-        ({"ndv": 1, "num_bytes": 128 * MIB}, ["next smaller", "chosen"]),
-        ({"ndv": 10**12, "num_bytes": 64}, ["chosen", "next larger"]),
+        ({"ndv": 1, "max_bytes": 128 * MIB}, ["next smaller", "chosen"]),
+        ({"ndv": 10**12, "max_bytes": 64}, ["chosen", "next larger"]),
     ],
 )
 def test_sizes_that_may_not_be_written_are_left_out(

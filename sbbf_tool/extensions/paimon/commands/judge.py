@@ -21,7 +21,7 @@ from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
-from sbbf_tool.verbs.baseline import Baseline, read_baseline
+from sbbf_tool.rules.baseline import Baseline, read_baseline
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn

@@ -31,6 +31,10 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import (
     ERROR,
+    FAILS,
+    NOT_RUN,
+    NOTED,
+    PASSED,
     SEVERITIES,
     CheckReport,
     Evidence,
@@ -39,7 +43,6 @@ from sbbf_tool.reports.findings import (
 )
 from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.verbs.check import FAILS, NOT_RUN, NOTED, PASSED
 
 
 class _IndexPolicy(Policy):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import named
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport
+from sbbf_tool.reports.findings import FAILS, IN_BASELINE, NOTED, SEVERITIES, CheckReport
 from sbbf_tool.reports.plain import escape_bytes
-from sbbf_tool.verbs.check import FAILS, IN_BASELINE, NOTED
 
 _MOST_BYTES = 1 << 30
 
@@ -50,27 +50,34 @@ class Baseline:
     def subtract(self, report: CheckReport) -> CheckReport:
         """Return the report of a file without the findings of the baseline; the outcome of a rule
         without other findings is `known`."""
-        findings = [
-            finding
-            for finding in report.findings
-            if not self._has(finding.file, finding.rule, finding.column)
-        ]
-        if len(findings) == len(report.findings):
+        findings = []
+        failing = set()
+        for finding in report.findings:
+            if not self._has(finding.file, finding.rule, finding.column):
+                findings.append(finding)
+                failing.add(finding.rule)
+        num_known = len(report.findings) - len(findings)
+        if not num_known:
             return report
-        self.covered += len(report.findings) - len(findings)
-        failing = {finding.rule for finding in findings}
+        self.covered += num_known
         outcomes = list(report.rules)
         for at, outcome in enumerate(report.rules):
             if outcome.outcome in (FAILS, NOTED) and outcome.rule not in failing:
                 reason = "the baseline covers its findings"
                 outcomes[at] = replace(outcome, outcome=IN_BASELINE, reason=reason)
         least = SEVERITIES.index(report.fail_on)
-        failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
+        failed = False
+        for finding in findings:
+            if SEVERITIES.index(finding.severity) <= least:
+                failed = True
         return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)
 
 
-def read_baseline(path: str) -> Baseline:
+def read_baseline(name: str | os.PathLike[str]) -> Baseline:
     """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for others."""
+    if not isinstance(name, str | os.PathLike):
+        raise UsageError(f"a baseline is the name of a file, not {name!r}")
+    path = os.fsdecode(name)
     from sbbf_tool.file.row_file import read_rows  # which loads pyarrow
 
     try:
@@ -89,9 +96,11 @@ def read_baseline(path: str) -> Baseline:
             rows = read_rows(path, ["file", "rule", "column"])
         else:
             rows = _findings_of_json(text)
-        findings = [(str(file), str(rule), column) for file, rule, column in rows]
+        findings = []
+        for file, rule, column in rows:
+            findings.append((str(file), str(rule), column))
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
-        hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
+        hint = "save the report of a check as JSON or Parquet"
         raise UsageError(
             "the baseline is not a report of sbbf check", file=path, hint=hint
         ) from None
@@ -108,16 +117,22 @@ def _folders_above(path: str) -> Iterator[str]:
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
-    documents = [json.loads(line) for line in text.splitlines() if line.strip()]
-    kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
-    reports = {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}
-    if not documents or kinds - reports:
-        raise ValueError("another report")
-    findings: list[dict[str, str]] = []
-    for document in documents:
-        if document["schema"] in kinds:
-            findings += document["findings"]
-    return [(finding["file"], finding["rule"], finding["column"]) for finding in findings]
+    reports = {"sbbf.check", *map("sbbf.{}".format, named("rules"))}
+    findings: list[tuple[str, str, str | None]] = []
+    is_empty = True
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        is_empty = False
+        document = json.loads(line)
+        schema = document["schema"]
+        if schema in reports:
+            findings += map(itemgetter("file", "rule", "column"), document["findings"])
+        elif schema not in ("sbbf.summary", "sbbf.file"):
+            raise ValueError("another report")
+    if is_empty:
+        raise ValueError("no report")
+    return findings
 
 
 def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
