@@ -33,6 +33,8 @@ Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _CONDITION = r"(?i)[=<>]|\s(in|is|not|between|i?like)\b"
+_COMPARISON = r"""(?i)\s*["\w.]+\s*([=<>]|\s(in|is|between)\b)"""
+"""The beginning of a value that may be meant as a condition."""
 _NO_TEXT = r"(?si)'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null"
 
 
@@ -166,6 +168,11 @@ def _split_arguments(files: Files) -> tuple[str, ...]:
     _ensure_column(column)
     if len(values) > 1:
         _ensure_no_condition(column, values)
+    for value in values:
+        if re.match(_COMPARISON, value):
+            render.note(
+                f"sbbf: {value!r} is taken as a value; a condition is given without a column"
+            )
     return path, column, *values
 
 

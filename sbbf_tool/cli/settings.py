@@ -25,6 +25,7 @@ from sbbf_tool.cli.config_file import (
 )
 from sbbf_tool.cli.options import RATIO, SIZE, Option, name_of, settable_options
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import parse_ratio
 
 CONFIG_OPTION = "--config"
@@ -100,6 +101,12 @@ def index_of(ctx: click.Context, path: str) -> str | None:
     if config is None:
         return None
     index = config.indexes.get(full_name(path))
+    if index is not None and not is_index(index):
+        raise UsageError(
+            f"the index of {path} must be the name of an index, not {index}",
+            file=config.path,
+            hint="its name ends with .sbbfx",
+        )
     if index is not None and config.exposure is not None:
         raise UsageError(
             f"an index decides which files are opened, and {config.exposure}",

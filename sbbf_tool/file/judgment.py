@@ -131,7 +131,10 @@ class FileCondition:
                     texts[keys.note] = None
         for part in parts_of(self.condition):
             if part not in self.parts or not self.parts[part].is_answered:
-                texts[f"{UNANSWERED} {part.text}: any row may satisfy it"] = None
+                note = f"{UNANSWERED} {part.text}: any row may satisfy it"
+                if isinstance(part, Other) and '"' in part.text:
+                    note += "; in double quotes is a column, in single quotes text"
+                texts[note] = None
         return list(texts)
 
     def narrow(self, row_groups: Sequence[int], dialect: Dialect | None = None) -> list[int]:

@@ -211,7 +211,7 @@ def test_no_report(text, lake, capfd):
     assert run(["check", "lake", "--baseline", "other"]) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("sbbf: other: the baseline is not a report of sbbf check")
+    assert err.startswith("sbbf: other: the baseline is not a report of a check")
 
 
 @each("form", ["json", "parquet"])
@@ -220,7 +220,7 @@ def test_a_report_of_another_command(form, lake, capfd):
     capfd.readouterr()
     assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 2
     assert capfd.readouterr().err.startswith(
-        f"sbbf: saved.{form}: the baseline is not a report of sbbf check"
+        f"sbbf: saved.{form}: the baseline is not a report of a check"
     )
 
 

@@ -242,3 +242,18 @@ def test_one_bad_key_is_reported_with_its_line_and_no_half_answer_looks_whole(tm
         )
         == 2
     )
+
+
+def test_a_value_that_may_be_meant_as_a_condition(fixtures, capfd):
+    events = str(fixtures / "events.parquet")
+    for value, is_noted in (("country = 'DE'", True), ("country IN ('DE')", True), ("a=b", True)):
+        run(["probe", events, "session", value])
+        assert ("is taken as a value" in capfd.readouterr().err) == is_noted
+    for value in ("DE", "is not", "x y z", "="):
+        run(["probe", events, "session", value])
+        assert "is taken as a value" not in capfd.readouterr().err
+
+
+def test_text_in_double_quotes_is_a_column(fixtures, capfd):
+    assert run(["probe", str(fixtures / "events.parquet"), 'country = "XX"']) == 0
+    assert "in double quotes is a column, in single quotes text" in capfd.readouterr().out

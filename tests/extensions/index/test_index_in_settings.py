@@ -99,10 +99,6 @@ def test_an_index_of_other_files_is_refused(lake, capsys):
     code, _, err = answers(capsys, "probe", "lake/day=a", "user_id", "107919")
     assert code == 2
     assert "the index is of lake, not of lake/day=a" in err
-    name_index("lake.toml")
-    code, _, err = answers(capsys, "probe", "lake", "user_id", "107919")
-    assert code == 2
-    assert "the name of an index is needed" in err
     Path("sbbf.toml").write_text("[indexes]\nlake = 5\n")
     assert answers(capsys, "probe", "lake", "user_id", "107919")[0] == 2
 
@@ -113,3 +109,10 @@ def test_in_python(lake):
     assert len(list(sbbf_tool.run(verb, "lake", index="lake.sbbfx"))) == 1
     with pytest.raises(UsageError, match="the index is of lake"):
         list(sbbf_tool.run(verb, "lake/day=a", index="lake.sbbfx"))
+
+
+def test_a_name_that_is_none_of_an_index(lake, capsys):
+    name_index("lake/day=a/f.parquet")
+    code, _, err = answers(capsys, "probe", "lake", "user_id", "107919")
+    assert code == 2
+    assert "sbbf.toml: the index of lake must be the name of an index" in err
