@@ -101,9 +101,7 @@ def read_baseline(name: str | os.PathLike[str]) -> Baseline:
             findings.append((str(file), str(rule), column))
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save the report of a check as JSON or Parquet"
-        raise UsageError(
-            "the baseline is not a report of a check", file=path, hint=hint
-        ) from None
+        raise UsageError("the baseline is not a report of a check", file=path, hint=hint) from None
     return Baseline(findings, path)
 
 
