@@ -3,8 +3,6 @@ known."""
 
 from __future__ import annotations
 
-from numbers import Integral
-
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen
@@ -26,7 +24,7 @@ class Sizing(Frozen):
         sizing.ensure_fpp(self.fpp)
         for name in ("ndv", "max_bytes", "num_bytes"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, Integral):
+            if value is not None and not hasattr(value, "__index__"):
                 raise UsageError(f"{name.replace('_', ' ')} must be an integer, not {value!r}")
         if self.ndv is not None and self.ndv < 1:
             raise UsageError(f"ndv must be at least 1, not {self.ndv}")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil, comb, exp, floor, log1p, log10, sqrt
-from numbers import Real
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
@@ -184,7 +183,7 @@ value."""
 
 def ensure_fpp(fpp: float) -> None:
     """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
-    if not isinstance(fpp, Real):
+    if not hasattr(fpp, "__float__"):
         raise UsageError(f"fpp must be a number, not {fpp!r}")
     if not 0.0 < fpp < 1.0:
         raise UsageError(

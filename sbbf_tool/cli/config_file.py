@@ -25,9 +25,10 @@ import click
 
 from sbbf_tool.cli.options import changes_files
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import is_table_name
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.hints import suggest
-from sbbf_tool.storage.names import is_url
+from sbbf_tool.storage.names import is_url, local_path
 from sbbf_tool.storage.system_calls import READ
 
 FILTERS = "filters"
@@ -231,10 +232,11 @@ def _indexes_of(table: Mapping[str, Any], path: str) -> dict[str, str]:
 
 
 def full_name(name: str, folder: str = "") -> str:
-    """Return a path or URL by a name that means the same in every working folder."""
-    if is_url(name):
+    """Return the name of files, relative to a folder, that means the same in every working folder;
+    a URL, and the name of a table, as it is."""
+    if is_url(name) or is_table_name(name):
         return name.rstrip("/")
-    return os.path.abspath(os.path.join(folder, name))
+    return os.path.abspath(os.path.join(folder, local_path(name)))
 
 
 def _flatten(value: object, name: str, path: str) -> dict[str, str]:

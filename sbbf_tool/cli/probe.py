@@ -221,8 +221,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
         by_chance = round(self._values * DEFAULT_FPP)
         yield (
             f"note: a filter with a false-positive rate of {rate} lets about {by_chance:,} of "
-            f"{self._values:,} absent values through, and so excludes no row group; --confirm "
-            "reads which are stored"
+            f"{self._values:,} absent values through, and so excludes few row groups; --confirm "
+            "reads which values are stored"
         )
 
     def _describe_queried(self) -> Iterator[str]:

@@ -24,9 +24,16 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
-from sbbf_tool.running.selection import ListedNames, Selection, find_index, find_table, is_table
+from sbbf_tool.running.selection import (
+    ListedNames,
+    Selection,
+    find_index,
+    find_table,
+    full_name_of,
+    is_table,
+)
 from sbbf_tool.running.work import Runner, Work
-from sbbf_tool.storage.places import absolute, find_single_file
+from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.verbs.verb import Verb
 
 if TYPE_CHECKING:
@@ -313,8 +320,8 @@ def _ensure_only(names: Sequence[str], is_kind: Callable[[str], bool], what: str
 
 def _ensure_covers(index: Index, path: str) -> None:
     """Raise UsageError if an index is not one of exactly the files that a path means."""
-    lake = [absolute(name).rstrip("/") for name in index.paths]
-    if lake != [absolute(path).rstrip("/")]:
+    lake = [full_name_of(name).rstrip("/") for name in index.paths]
+    if lake != [full_name_of(path).rstrip("/")]:
         raise UsageError(
             f"the index is of {', '.join(index.paths)}, not of {path}",
             file=index.name,

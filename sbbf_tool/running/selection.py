@@ -20,10 +20,17 @@ from sbbf_tool.errors import (
     SbbfError,
     UsageError,
 )
-from sbbf_tool.extension import is_index, load, named, table_kinds
+from sbbf_tool.extension import (
+    absolute_table_name,
+    is_index,
+    is_table_name,
+    load,
+    named,
+    table_kinds,
+)
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import INLINED, OTHER_TABLE, ListedFile
-from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format, is_url
+from sbbf_tool.storage.places import LISTING_FORMATS, absolute, find_table_format, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
@@ -97,6 +104,13 @@ def find_table(name: str, table_format: str | None = None) -> Table | None:
     if table_format is not None:
         raise UsageError(f"there is no table of the format {table_format}", file=name)
     return None
+
+
+def full_name_of(name: str) -> str:
+    """Return the name of files or of a table so that it means the same in every working folder."""
+    if is_table_name(name):
+        return absolute_table_name(name)
+    return absolute(name)
 
 
 class ListedNames:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -118,7 +117,7 @@ class Resize(ChangingVerb[ResizeReport]):
         size = self.max_bytes
         if size is None:
             return
-        if not isinstance(size, Integral):
+        if not hasattr(size, "__index__"):
             raise UsageError(f"max bytes must be an integer, not {size!r}")
         if size.bit_count() != 1 or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES:
             message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"

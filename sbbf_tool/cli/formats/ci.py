@@ -27,7 +27,14 @@ from sbbf_tool.cli.formats import Item, OutputTarget, View
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
+from sbbf_tool.reports.findings import (
+    IN_BASELINE,
+    NOT_RUN,
+    SEVERITIES,
+    CheckReport,
+    Finding,
+    RuleOutcome,
+)
 from sbbf_tool.rules.catalog import report_rule, rules_of
 from sbbf_tool.rules.rule import AnyRule
 
@@ -91,7 +98,7 @@ def _to_xml(element: Element, *, has_declaration: bool = False) -> str:
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
     findings = [finding for finding in report.findings if finding.rule == outcome.rule]
-    if outcome.outcome in ("not run", "known"):
+    if outcome.outcome in (NOT_RUN, IN_BASELINE):
         SubElement(case, "skipped", message=escape(outcome.reason or ""))
     elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
         message = escape(findings[0].message)

@@ -18,7 +18,6 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.index.contents import Contents, IndexReport, SegmentEntry
 from sbbf_tool.extensions.index.identity import meaning_of
 from sbbf_tool.extensions.index.lake import ListedLake, mark_dead
-from sbbf_tool.extensions.index.lake_index import full_name_of
 from sbbf_tool.extensions.index.new_segment import Collected, merge_segments, write_segment
 from sbbf_tool.extensions.index.target import IndexTarget
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
@@ -28,6 +27,7 @@ from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.file_times import wait_for_other_times
 from sbbf_tool.running.outcome import lacks_columns, reason_of
 from sbbf_tool.running.request import RunRequest
+from sbbf_tool.running.selection import full_name_of
 from sbbf_tool.verbs.verb import as_name
 
 if TYPE_CHECKING:

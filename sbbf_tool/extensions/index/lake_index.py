@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
-from sbbf_tool.extension import absolute_table_name, is_table_name
+from sbbf_tool.extension import is_table_name
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.hits import find_hits
 from sbbf_tool.extensions.index.identity import fingerprint_of, identify, meaning_of
@@ -27,7 +27,7 @@ from sbbf_tool.file.texts import values_of
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import restore_bytes
 from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.running.selection import Selection, find_table
+from sbbf_tool.running.selection import Selection, find_table, full_name_of
 from sbbf_tool.storage import places
 from sbbf_tool.storage.listing import WILDCARD
 from sbbf_tool.verbs.verb import Needs
@@ -246,13 +246,6 @@ def _name_in_use(name: str, full_name: str) -> str:
         return name if full_name_of(name) == full_name else full_name
     except SbbfError:
         return full_name
-
-
-def full_name_of(name: str) -> str:
-    """Return a part of a lake by a name that means the same in every working folder."""
-    if is_table_name(name):
-        return absolute_table_name(name)
-    return places.absolute(name)
 
 
 def _base_of(name: str) -> str:

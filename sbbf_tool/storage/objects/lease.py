@@ -1,4 +1,4 @@
-"""A lease: credentials that somebody hands out for a while, and that are renewed in time.
+"""A lease: credentials that an issuer hands out for a while, and that are renewed in time.
 
 before they expire     where their issuer says when, in the last fifth of their life, at most five
                        minutes before its end

@@ -71,6 +71,16 @@ def test_files_are_left_out_and_new_ones_are_not(lake, capsys):
     assert sbbf(["probe", "lake", "--where", "day = 'a'", "-c", "user_id", "--value", "-1"]) == 1
 
 
+def test_other_spellings_of_the_lake(lake, tmp_path, monkeypatch, capsys):
+    for name in ("lake/", "./lake", str(lake), lake.as_uri()):
+        name_index(lake=name)
+        assert NOTE in answers(capsys, "probe", "lake", "user_id", "107919")[2], name
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    for name in ("../lake", str(lake), lake.as_uri()):
+        assert NOTE in answers(capsys, "probe", name, "user_id", "107919")[2], name
+
+
 def test_an_index_beside_the_data_is_not_used(lake, capsys):
     assert NOTE not in answers(capsys, "probe", "lake", "user_id", "107919")[2]
     name_index(lake="other")

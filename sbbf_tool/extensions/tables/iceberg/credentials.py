@@ -217,7 +217,7 @@ def _google_keys(keys: Properties, settings: Properties, location: Location) -> 
     token = keys.get("gcs.oauth2.token")
     if not token:
         return None
-    # Whoever gets a token may use it, so it goes to the host that is stated with it.
+    # A token can be used by the host that receives it, so it goes to the one stated with it.
     return GoogleKeys(token, keys.get("gcs.service.host", ""))
 
 
