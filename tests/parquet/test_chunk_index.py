@@ -177,6 +177,7 @@ LEVELS += ("PageEncodingStats",)
 @each(
     "level, shape, innermost",
     [(level, shape, innermost) for level in LEVELS for shape in SHAPES for innermost in INNERMOST],
+    every=4,
 )
 def test_an_unknown_field_of_any_depth_is_skipped_in_all_ways_or_refused(level, shape, innermost):
     """The walker's bounds are the same for positions and for numbers; what it leaves to the parser,

@@ -323,6 +323,7 @@ def count_calls(path: Path, keys: list[Any]) -> int:
 @each(
     "name, options",
     [(name, options) for name in KEYS for options in ({}, _PLAIN, {"column_encoding": "DELTA"})],
+    every=2,
 )
 def test_work_grows_as_the_keys_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: dict[str, Any]

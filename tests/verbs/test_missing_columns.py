@@ -194,7 +194,7 @@ def condition(column: str, values: list[Any] | None, *, is_sql: bool = False) ->
 
 
 @each("filtered", [(), ("id", "device"), ("x", LIST)])
-@each("row_group_size", [50, 5000])
+@each("row_group_size", [50], heavy=[5000])
 def test_rows_are_those_of_duckdb(
     tmp_path: Path, filtered: tuple[str, ...], row_group_size: int
 ) -> None:

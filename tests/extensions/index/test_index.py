@@ -92,7 +92,7 @@ def ensure_same_answers(
 
 
 @pytest.mark.slow
-@each("name", list(TYPES))
+@each("name", list(TYPES), every=3)
 @each("options", [(), ("--false-files", "0.1")])
 def test_the_answers_are_those_of_probe(name, options, tmp_path, index):
     lake = write_lake(tmp_path / "lake", name, 14)
@@ -615,7 +615,7 @@ def test_one_process_updates_an_index(tmp_path, index):
             late.publish(late.before)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy(minutes=1)
 def test_a_segment_of_many_units(tmp_path):
     """More units than a row group of the file of units has, and than are tested at once."""
     random = np.random.default_rng(2)

@@ -195,6 +195,6 @@ def race(path: Path, appends: int, deletes: int, replacements: int) -> None:
         assert actions_of(path, version)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy(minutes=1)
 def test_five_processes_at_once(tmp_path):
     race(tmp_path, 8, 5, 4)
