@@ -403,6 +403,19 @@ def test_a_condition_without_a_column(path: Path) -> None:
         Probe(None, (), also={"n": [1]})
 
 
+@each(
+    "condition, rows",
+    [
+        ("n = 3.5", []),
+        ("n IN (3, 3.5, 3)", [3]),
+        ("n <> 3.5 AND n < 2", [0, 1]),
+        ("NOT (n = 3.5) AND n < 2", [0, 1]),
+    ],
+)
+def test_a_fraction_is_no_integer(path: Path, condition: str, rows: list[int]) -> None:
+    assert [match.row for match in Probe.of(condition, rows=True)(path).rows] == rows
+
+
 def test_partition_columns(tmp_path: Path) -> None:
     for day in ("2026-01-01", "2026-01-02"):
         path = tmp_path / f"day={day}" / "a.parquet"
