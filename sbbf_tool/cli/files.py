@@ -244,7 +244,7 @@ class Files:
                 "give PATHs either with --files-from or on the command line, not both: "
                 f"{self.arguments[0]}"
             )
-        return read_names(self.files_from)
+        return read_names(self.files_from, as_files=self.as_files)
 
     def _catalog_paths(self) -> tuple[str, ...] | ListedNames | None:
         """Return the root of the table in Spark's catalog that the only PATH names, such as
