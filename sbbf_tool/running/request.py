@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_iterable
+from sbbf_tool.arguments import as_iterable, check_jobs
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.context import Context
@@ -166,9 +166,7 @@ class RunRequest(Frozen):
         if self.all_versions and verb.changes:
             raise UsageError("all versions are searched by verbs that change no file")
         self._ensure_types()
-        jobs = self.jobs
-        if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-            raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
+        check_jobs(self.jobs)
         if self.state is not None:
             self._ensure_state(self.state, verb)
 
