@@ -23,6 +23,7 @@ from sbbf_tool.verbs import Probe
 from sbbf_tool.verbs.explain import Explain
 from support.tables import each
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 FEW = 400
 MANY = 20_000
 ROWS = 60
@@ -378,6 +379,12 @@ def test_what_values_do_not_decide_is_an_error(path: Path, condition: str, words
         with pytest.raises(UsageError) as caught:
             Probe.of(condition, **options)(path)
         assert words in str(caught.value)
+
+
+def test_values_without_an_order_are_not_compared() -> None:
+    for name, condition in (("duckdb-types", "span > 'P1D'"), ("spark-int96", "at_utc > '1970'")):
+        with pytest.raises(UsageError, match="readers share no order of values of"):
+            Probe.of(condition, rows=True)(FIXTURES / f"{name}.parquet")
 
 
 def test_a_part_that_nothing_answers_is_named(path: Path) -> None:
