@@ -72,6 +72,8 @@ class RunRequest(Frozen):
     """The runner; this machine if None."""
     state: str | os.PathLike[str] | None = None
     """The file with the outcomes of earlier runs."""
+    keeps_outcomes: bool = True
+    """Whether the outcomes of this run are added to the state."""
     all_versions: bool = False
     """Whether a table means the files of all its versions."""
     as_files: bool = False
@@ -236,7 +238,8 @@ class RunRequest(Frozen):
 
         is_dry_run = self.edit is not None and self.edit.dry_run
         # To compare files with what is declared is work whose outcome is kept.
-        return State(self.state, writes=not is_dry_run or verb.declared() is not None)
+        is_work = not is_dry_run or verb.declared() is not None
+        return State(self.state, writes=is_work and self.keeps_outcomes)
 
     def _plan_files(self, verb: Verb[Any], selection: Selection) -> PlanPart:
         """Plan the work on files, or on one table."""
