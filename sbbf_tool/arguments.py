@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -117,12 +117,20 @@ def _from_arrow(array: pa.Array) -> list[Any]:
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
     """Return names as a tuple, each once; a single string is one name. Raises UsageError for a name
-    that is not a string."""
+    that is not a string, and for a mapping with values, which would be ignored."""
+    if isinstance(names_or_name, Mapping) and any(names_or_name.values()):
+        raise UsageError(f"names of {kind}s are a list, not {names_or_name!r}")
     names = tuple(as_iterable(names_or_name))
     for name in names:
         if not isinstance(name, str):
             raise UsageError(f"the name of a {kind} is text, not {name!r} ({type(name).__name__})")
     return tuple(dict.fromkeys(names))
+
+
+def check_jobs(jobs: object) -> None:
+    """Raise UsageError unless this is a number of workers, or None for one per core."""
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
 
 
 LONGEST_TIME_LIMIT = 30 * 24 * 3600

@@ -173,8 +173,8 @@ def values_in(expression: Expression) -> ColumnValues | None:
         return ColumnValues(expression.column, (None,))
     if not isinstance(expression, Comparison) or expression.sign != "=":
         return None
-    texts = tuple(constant.text for constant in expression.constants)
-    return ColumnValues(expression.column, texts)
+    texts = dict.fromkeys(constant.text for constant in expression.constants)
+    return ColumnValues(expression.column, tuple(texts))
 
 
 def ensure_answered(expression: Expression, reason: str, hint: str) -> None:

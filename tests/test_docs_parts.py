@@ -14,6 +14,7 @@ from parts.functions import public_names
 from sbbf_tool.cli.schema import documents
 from sbbf_tool.rules.catalog import all_rules
 
+PACKAGE = Path(__file__).parent.parent / "sbbf_tool"
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 
 
@@ -29,6 +30,12 @@ def test_each_has_its_heading(page, headings):
     text = fill((REFERENCE / f"{page}.md").read_text())
     assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == sorted(headings)
     assert set(re.findall(r"\]\(#([^)]*)\)", text)) <= set(headings)
+
+
+def test_modules_that_the_pages_of_extensions_name_exist():
+    for page in PACKAGE.glob("extensions/*/README.md"):
+        for name in re.findall(r"[\w*/]+\.py\b", page.read_text()):
+            assert [*page.parent.glob(name), *PACKAGE.glob(name)], f"{page}: {name}"
 
 
 @pytest.mark.slow

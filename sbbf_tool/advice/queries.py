@@ -254,9 +254,10 @@ def _count_row_group(
     for question in questions:
         known = without_statistics(file, number, question)
         answers = query_row_group(file, known, every_means=True)
-        if answers.unreadable:
-            raise UnreadableError(answers.unreadable[-1], file=file.name)
         state = UNKNOWN
+        # A filter that cannot be read excludes nothing; the advice on its column says so.
+        if answers.dictionary is not None and answers.dictionary.unreadable:
+            raise UnreadableError(answers.dictionary.unreadable, file=file.name)
         dictionary_answers = answers.by_dictionary()
         if dictionary_answers is not None:
             state = _STATES.get(merge_answers(dictionary_answers).answer, UNKNOWN)

@@ -210,10 +210,12 @@ def _run(args: list[str]) -> int:
             return stop.exit_code
         message = f"internal error: click ended with {stop.exit_code}; please report it"
         return _fail(stop, message, INTERNAL_ERROR)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, _Terminated) as interrupt:
+        progress = getattr(interrupt, "__notes__", ())
+        complain("; ".join(("sbbf: interrupted", *progress)), kind="note")
+        if isinstance(interrupt, _Terminated):
+            return int(interrupt.code or 0)
         return INTERRUPTED
-    except _Terminated as error:
-        return int(error.code or 0)
     except (click.ClickException, SbbfError) as error:
         from sbbf_tool.cli.mistakes import describe_mistake
 

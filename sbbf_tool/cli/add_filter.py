@@ -115,6 +115,8 @@ def command(  # noqa: PLR0913  click passes an argument for each option
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
+    if "*" in columns:
+        raise click.UsageError("name each column, or let --advise choose those that gain")
     selection = None
     if use_advice:
         selection = files.request(edit=files.edit(append=append)).select_to_change()

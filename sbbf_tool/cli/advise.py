@@ -246,11 +246,12 @@ def _size_options(page: Page, report: AdviceReport) -> Iterator[str]:
 
 
 def _reasons(page: Page, report: AdviceReport, weak_above: float) -> Iterator[str]:
-    """Yield the reason for the advice on each column, and its cautions; columns with the same
-    reason share a line."""
+    """Yield the reason for the advice on each column, and the cautions; columns with the same one
+    share a line."""
     types = Counter(column.column for column in report.columns)
     sources = {column.ndv_source for column in report.columns if column.ndv_source}
-    columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    columns: dict[str, list[str]] = {}
+    with_caution: dict[str, list[str]] = {}
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
         label = column.column
         if types[label] > 1:
@@ -258,13 +259,14 @@ def _reasons(page: Page, report: AdviceReport, weak_above: float) -> Iterator[st
         reason = f"{column.verdict}: {column.reason}"
         if column.ndv_source and len(sources) > 1:
             reason += f" [distinct values: {column.ndv_source}]"
-        columns.setdefault((reason, tuple(column.cautions)), []).append(label)
-    for (reason, cautions), labels in columns.items():
-        names = page.join_names(labels)
-        yield f"{names}: {reason}"
+        columns.setdefault(reason, []).append(label)
+        for caution in column.cautions:
+            with_caution.setdefault(caution, []).append(label)
+    for reason, labels in columns.items():
+        yield f"{page.join_names(labels)}: {reason}"
+    for caution, labels in with_caution.items():
         noun = "columns" if len(labels) > 1 else "column"
-        for caution in cautions:
-            yield f"note: {noun} {names}: {caution}"
+        yield f"note: {noun} {page.join_names(labels)}: {caution}"
     if len(sources) == 1:
         yield f"distinct values: {sources.pop()}"
     weak = _weak_columns(report, weak_above)

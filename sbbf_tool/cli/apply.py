@@ -77,6 +77,7 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
 
     declarations = declare_filters(used_config(click.get_current_context()))
     files.needs_paths = False
+    files.keeps_outcomes = not files.dry_run
     files.dry_run |= not files.in_place
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     return files.change(Apply(declarations, remove_undeclared, engines), view)

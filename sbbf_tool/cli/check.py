@@ -15,6 +15,7 @@ from sbbf_tool.cli.findings import (
     list_not_run,
     merge_fixes,
     reason_for_no_rule,
+    say_undeclared,
     show_findings,
     sum_up,
 )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from sbbf_tool.hints import Fix
     from sbbf_tool.reports.findings import CheckReport, Finding
+    from sbbf_tool.rules.catalog import PathPolicies, Policy
 
 
 @over_files(
@@ -71,7 +73,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
         with show_progress("reading the first footers"):
             ensure_columns(plan.selection.file_names(), chosen, files.keys)
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files.outputs, plan, _CheckView(reference))
+    code = report_files(files.outputs, plan, _CheckView(reference, chosen))
     if baseline is not None:
         render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
@@ -173,9 +175,10 @@ class _FixCommand(NamedTuple):
 class _CheckView(View["CheckReport"]):
     sums = SEVERITIES
 
-    def __init__(self, baseline: Baseline) -> None:
+    def __init__(self, baseline: Baseline, policy: Policy | PathPolicies) -> None:
         super().__init__()
         self._baseline = baseline
+        self._policy = policy
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}
         """The files on which no rule ran, by the reason."""
@@ -225,6 +228,7 @@ class _CheckView(View["CheckReport"]):
         counts = count_findings(self.total)
         if self._unchecked:
             counts += f"; no rule ran on {format_count(self._num_unchecked(), 'file')}"
+        counts += say_undeclared(self._policy)
         page.say(f"{files}; {counts}{count_gaps(self.total)}")
 
     def totals(self) -> dict[str, Any]:

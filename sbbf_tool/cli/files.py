@@ -164,6 +164,7 @@ class Files:
     """The file with the outcomes of earlier runs."""
     outputs: Outputs = TEXT
     dry_run: bool = False
+    keeps_outcomes = True
 
     needs_paths = True
     """Whether the command has no files of its own."""
@@ -200,6 +201,7 @@ class Files:
             jobs=self.jobs,
             on=self._runner(),
             state=self.state_path,
+            keeps_outcomes=self.keeps_outcomes,
             as_files=self.as_files,
             index=self._find_index(),
             table_format=self.table_format,
@@ -244,7 +246,7 @@ class Files:
                 "give PATHs either with --files-from or on the command line, not both: "
                 f"{self.arguments[0]}"
             )
-        return read_names(self.files_from)
+        return read_names(self.files_from, as_files=self.as_files)
 
     def _catalog_paths(self) -> tuple[str, ...] | ListedNames | None:
         """Return the root of the table in Spark's catalog that the only PATH names, such as

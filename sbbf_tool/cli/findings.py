@@ -12,6 +12,7 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.findings import NOT_RUN, SEVERITIES, CheckReport, Finding, RuleOutcome
+from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy
 
 _MOST_LINES = 4
 _MOST_FILES = 2
@@ -98,6 +99,17 @@ _UNDECLARED = "no limit or column to require is given"
 def _is_undeclared(reason: str) -> bool:
     """Return whether a rule was not run because the user has not set what it compares with."""
     return reason.endswith(" is given") or reason == "the policy declares no filter"
+
+
+def say_undeclared(policy: Policy | PathPolicies) -> str:
+    """Return the end of the last line for several files, if the policy neither selects rules nor
+    sets anything that rules compare with."""
+    if not isinstance(policy, Policy) or policy.select:
+        return ""
+    reasons = [policy.why_not(rule) or "" for rule in RULES if rule.limit is not None]
+    if not all(map(_is_undeclared, reasons)):
+        return ""
+    return f"; {format_count(len(reasons), 'rule')} not run ({_UNDECLARED})"
 
 
 def _reasons_not_run(outcomes: Sequence[RuleOutcome]) -> str:

@@ -20,6 +20,7 @@ from sbbf_tool.cli.values import as_value, collect_values, is_standard_input
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.rows import PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -232,6 +233,9 @@ class AnswerView(View[Report]):
             self._say_unfit(self._unfit)
             raise click.exceptions.Exit(UsageError.exit_code)
         self.total.update(files=1, absent=is_absent, without_column=report.type is None)
+        if report.type is None:
+            is_stated = any(column.type == PARTITION for column in report.named_columns)
+            self.total.update(stated_by_folder=is_stated)
         error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
         if error_code:
             return error_code
@@ -276,7 +280,7 @@ class AnswerView(View[Report]):
         if self._unfit:
             unfit = format_count(len(self._unfit), "value")
             text = f"; {unfit} without an answer: not of the column's type"
-        files = self.total["without_column"]
+        files = self.total["without_column"] - self.total["stated_by_folder"]
         if files:
             verb = "lacks" if files == 1 else "lack"
             text += f" ({files:,} of the files {verb} the column)"

@@ -88,6 +88,7 @@ def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
             if view.commits is None:
                 for row in rows.left_over(printer.last_path):
                     printer.add(row)
+            interrupt.add_note(printer.describe_progress())
             if not printer.end_early(interrupt_code, has_report=outputs.report is not None):
                 raise
         except SbbfError:
@@ -244,33 +245,36 @@ class _Printer:
         summary["totals"] = totals
         return render.document("summary", summary)
 
-    def end_early(self, code: int, *, has_report: bool) -> bool:
-        """Report how far a run came that changes files; end its report file, which is what undoes
-        its changes, or return False."""
-        view = self._view
-        if view.commits is None:
+    def describe_progress(self) -> str:
+        """Return how far an interrupted run came that changes files."""
+        commits = self._view.commits
+        if commits is None:
             progress = f"so far {self}" if self._outcome.counts.total() else "no file is done yet"
             edit = self._plan.parts[0].work.edit
-            message = (
-                f"{progress}; files in work may be changed too, changed files stay, and the same "
-                "command continues"
-            )
             if edit is not None and edit.output is not None:
-                message = (
+                return (
                     f"{progress}; new files stay, and the same command refuses them: name another "
                     "output, or remove them"
                 )
-        else:
-            message = (
-                "copies that no commit contains are deleted unless a commit was under way; the "
-                "same command continues"
+            return (
+                f"{progress}; files in work may be changed too, changed files stay, and the same "
+                "command continues"
             )
-            if view.commits.may_leave_copies:
-                message += (
-                    "; workers of Spark that end later may leave copies: after five minutes, "
-                    "delete them with sbbf repair --abandoned 5m"
-                )
-        complain(f"sbbf: interrupted; {message}", kind="note")
+        message = (
+            "copies that no commit contains are deleted unless a commit was under way; the same "
+            "command continues"
+        )
+        if commits.may_leave_copies:
+            message += (
+                "; workers of Spark that end later may leave copies: after five minutes, delete "
+                "them with sbbf repair --abandoned 5m"
+            )
+        return message
+
+    def end_early(self, code: int, *, has_report: bool) -> bool:
+        """End the report file of an interrupted run, which is what undoes its changes, or return
+        False."""
+        view = self._view
         self.note_commits()
         if not has_report or view.commits is not None:
             return False

@@ -46,15 +46,15 @@ def is_standard_input(argument: str | None) -> bool:
 def collect_values(
     arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None = None
 ) -> Sequence[object]:
-    """Collect the values of a command line: its arguments, values from standard input or a file,
-    and None for null.
+    """Collect the values of a command line, each once: its arguments, values from standard input or
+    a file, and None for null.
 
     A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
     counted and left out. Raises click.UsageError if there are no values; a file may have none.
     """
     values: Sequence[object]
     if values_file is None and not any(map(is_standard_input, arguments)):
-        values = tuple(map(str, arguments))
+        values = tuple(dict.fromkeys(map(str, arguments)))
         if ask_null:
             values = (None, *values)
     else:
@@ -93,8 +93,17 @@ def _collect_many(
         if key_file is not None:
             texts = Texts.of(_read_values(arguments, None, column), nulls=int(ask_null))
             keys = _read_keys(key_file, column)
-            return values_of([*texts, *keys])
-    return Texts.of(_read_values(arguments, values_file, column), nulls=int(ask_null))
+            return values_of(dict.fromkeys([*texts, *keys]))
+    blocks = _read_values(arguments, values_file, column)
+    return Texts.of(_without_repeated(blocks), nulls=int(ask_null))
+
+
+def _without_repeated(blocks: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    values: set[bytes] = set()
+    for block in blocks:
+        new_values = [value for value in dict.fromkeys(block) if value not in values]
+        values.update(new_values)
+        yield new_values
 
 
 def _read_keys(file: KeyFile, column: str | None) -> list[object]:
@@ -237,8 +246,9 @@ def read_queries(texts: Iterable[str]) -> list[str]:
     return queries
 
 
-def read_names(name: str) -> ListedNames:
-    """Return the names in a file, or on standard input for `-`; see `names_of`.
+def read_names(name: str, *, as_files: bool) -> ListedNames:
+    """Return the names in a file, or on standard input for `-`; see `names_of`. With `as_files`,
+    that of a table means the files below it.
 
     Those from a pipe are kept, because it can be read only once and some commands list the files
     twice.
@@ -246,13 +256,13 @@ def read_names(name: str) -> ListedNames:
     from sbbf_tool.running.selection import ListedNames
 
     if name != "-" and os.path.isfile(name):
-        return ListedNames(partial(names_of, name))
+        return ListedNames(partial(names_of, name), as_files=as_files)
 
     @cache
     def piped_names() -> tuple[str, ...]:
         return tuple(names_of(name))
 
-    return ListedNames(lambda: iter(piped_names()))
+    return ListedNames(lambda: iter(piped_names()), as_files=as_files)
 
 
 def names_of(name: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
+from sbbf_tool.arguments import check_jobs
 from sbbf_tool.editing.targets import (
     choose_copy,
     ensure_in_no_table,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.storage.places import TableFinder
+
+
+_FLAGS = ("in_place", "append", "dry_run", "allow_table_files", "force", "conditional_put")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,11 @@ class Edit:
     """Every other writer of the table also creates its versions by conditional requests."""
 
     def __post_init__(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise UsageError(f"the number of concurrent jobs must be at least 1, not {self.jobs}")
+        check_jobs(self.jobs)
+        for name in _FLAGS:
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise UsageError(f"{name} must be True or False, not {value!r}")
 
     def complete(self, context: Context) -> Context:
         """Return the context with the keys and the page limit of this edit where it has none."""

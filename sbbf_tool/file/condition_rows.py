@@ -76,11 +76,12 @@ def ensure_decided(condition: FileCondition) -> None:
                 reason = f"column {about.column.name} is in a list"
                 raise UsageError(f"nothing decides {of_file.part.text}: {reason}", hint=BY_ENGINE)
             if not of_file.is_answered:
-                raise UsageError(
-                    f"nothing decides {of_file.part.text}: readers convert values of "
-                    f"{about.column.type_name} for it",
-                    hint="write a value of the column; text is in single quotes",
-                )
+                reason = f"readers convert values of {about.column.type_name} for it"
+                hint = "write a value of the column; text is in single quotes"
+                if of_file.fits:
+                    reason = f"readers share no order of values of {about.column.type_name}"
+                    hint = BY_ENGINE
+                raise UsageError(f"nothing decides {of_file.part.text}: {reason}", hint=hint)
 
 
 class _PartsInRows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import check_jobs
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, field
@@ -33,6 +34,9 @@ class Context(Frozen):
     """State that files share, such as whether folders are tables."""
     patience: float = 0.0
     """Seconds to wait for other writers of a file."""
+
+    def ensure_valid(self) -> None:
+        check_jobs(self.jobs)
 
     def ring_of(self, name: str | None) -> KeyRing | None:
         """Return the key ring for the file with this name, or for one without a name; None without

@@ -84,6 +84,14 @@ class PartOfFile(NamedTuple):
             return True
         if self.part.sign != "=":
             return self.keys is not None
+        return self.fits
+
+    @property
+    def fits(self) -> bool:
+        """Whether constants are written as values of the column are."""
+        question = self.condition.about
+        assert isinstance(self.part, Comparison)
+        assert isinstance(question, Question)
         return all(fits(question.column, constant) for constant in self.part.constants)
 
 

@@ -28,7 +28,7 @@ from sbbf_tool.file.texts import text_of
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.predicates import ANYTHING, Comparison, IsNull, Truth
-from sbbf_tool.reports.rows import NamedColumn
+from sbbf_tool.reports.rows import PARTITION, NamedColumn
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
@@ -89,7 +89,7 @@ class MissingColumn(NamedTuple):
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
         if self.is_partition:
-            return NamedColumn(self.name, "partition")
+            return NamedColumn(self.name, PARTITION)
         reason = str(SbbfError(error.message, hint=error.hint))
         return NamedColumn(self.name, None, reason)
 

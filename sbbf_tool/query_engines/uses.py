@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
@@ -170,11 +171,14 @@ def _say_few_use(column: Column, users: Sequence[str], readers: int) -> str:
 
 
 def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]) -> Iterator[str]:
-    """Yield the warnings about filters of these columns of a file."""
+    """Yield the warnings about filters of these columns of a file, each once."""
+    columns_of: dict[str, list[str]] = {}
     for index in sorted(columns):
         column = footer.columns[index]
         for warning in list_warnings_in(footer, column, names):
-            yield f"column {column.name}: {warning}"
+            columns_of.setdefault(warning, []).append(column.name)
+    for warning, names_of_columns in columns_of.items():
+        yield f"{format_columns(names_of_columns)}: {warning}"
 
 
 def list_warnings_in(footer: Footer, column: Column, names: Iterable[str]) -> list[str]:

@@ -71,6 +71,9 @@ NOT_APPLICABLE = "not applicable"
 although others of the run may."""
 
 
+PARTITION = "partition"
+
+
 class NamedColumn(Frozen):
     """What one file has under the name of a requested column: files of one folder may have
     different schemas."""

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_iterable
+from sbbf_tool.arguments import as_iterable, check_jobs
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.context import Context
@@ -72,6 +72,8 @@ class RunRequest(Frozen):
     """The runner; this machine if None."""
     state: str | os.PathLike[str] | None = None
     """The file with the outcomes of earlier runs."""
+    keeps_outcomes: bool = True
+    """Whether the outcomes of this run are added to the state."""
     all_versions: bool = False
     """Whether a table means the files of all its versions."""
     as_files: bool = False
@@ -166,9 +168,7 @@ class RunRequest(Frozen):
         if self.all_versions and verb.changes:
             raise UsageError("all versions are searched by verbs that change no file")
         self._ensure_types()
-        jobs = self.jobs
-        if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-            raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
+        check_jobs(self.jobs)
         if self.state is not None:
             self._ensure_state(self.state, verb)
 
@@ -238,7 +238,8 @@ class RunRequest(Frozen):
 
         is_dry_run = self.edit is not None and self.edit.dry_run
         # To compare files with what is declared is work whose outcome is kept.
-        return State(self.state, writes=not is_dry_run or verb.declared() is not None)
+        is_work = not is_dry_run or verb.declared() is not None
+        return State(self.state, writes=is_work and self.keeps_outcomes)
 
     def _plan_files(self, verb: Verb[Any], selection: Selection) -> PlanPart:
         """Plan the work on files, or on one table."""

@@ -114,14 +114,24 @@ def full_name_of(name: str) -> str:
 
 
 class ListedNames:
-    """The names in a list, such as a file of a line for each: none means a table, an index, or the
-    only file of a run. They are read each time."""
+    """The names in a list, such as a file of a line for each: none means an index, or the only file
+    of a run. They are read each time. Raises UsageError at the name of a table, unless it means the
+    files below it (`as_files`)."""
 
-    def __init__(self, read: Callable[[], Iterator[str]]) -> None:
+    def __init__(self, read: Callable[[], Iterator[str]], *, as_files: bool = True) -> None:
         self._read = read
+        self._as_files = as_files
 
     def __iter__(self) -> Iterator[str]:
-        return self._read()
+        names = self._read()
+        return names if self._as_files else map(_ensure_no_table, names)
+
+
+def _ensure_no_table(name: str) -> str:
+    if is_table(name):
+        hint = "or take the files below it as files"
+        raise UsageError(f"{name} is a table: give it as the only path, in no list", hint=hint)
+    return name
 
 
 class _TableContent(NamedTuple):

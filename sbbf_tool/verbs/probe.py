@@ -172,6 +172,8 @@ class Probe(ReadingVerb[ProbeReport]):
     def ensure_valid(self) -> None:
         if self.dialect is not None:
             _find_dialect(self.dialect)
+        if self.filters_only and (self.confirm or self.rows):
+            raise UsageError("filters alone do not show which values are stored, or in which rows")
         if self._tree is not None and (self.confirm or self.rows):
             from sbbf_tool.predicates import BY_ENGINE, UNDECIDED, ensure_answered
 
@@ -315,7 +317,7 @@ class Probe(ReadingVerb[ProbeReport]):
             row_groups = tuple(tree.narrow(row_groups, self._dialect))
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
-        first, *also = sorted(narrowed, key=_is_about_missing_column)
+        first, *also = sorted(narrowed, key=_needs_reading, reverse=True)
         about = first.about
         column_type = None
         if isinstance(about, Question):
@@ -449,13 +451,9 @@ def probe(
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
 
 
-def _needs_reading(condition: ColumnCondition) -> bool:
+def _needs_reading(condition: ColumnCondition | NarrowedCondition) -> bool:
     """Return whether a condition is about a column of the file, whose filters may be read."""
     return isinstance(condition.about, Question)
-
-
-def _is_about_missing_column(narrowed: NarrowedCondition) -> bool:
-    return not isinstance(narrowed.about, Question)
 
 
 def _name_columns(
@@ -464,7 +462,7 @@ def _name_columns(
     """Yield what the file has under the names of columns; of a file in a table, the columns that it
     lacks are left out."""
     for condition in narrowed:
-        if not (file.is_in_table and _is_about_missing_column(condition)):
+        if _needs_reading(condition) or not file.is_in_table:
             yield condition.condition.named
 
 

@@ -31,7 +31,9 @@ def sizes(path) -> dict[str, set[int | None]]:
 
 def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
     assert run(["advise", str(events), "--all"]) == 0
-    command = shlex.split(capfd.readouterr().out.splitlines()[-1])
+    out = capfd.readouterr().out
+    assert "note: columns user_id, session: all chunks are dictionary-encoded" in out
+    command = shlex.split(out.splitlines()[-1])
     assert command[0] == "sbbf"
     assert run(command[1:]) == 0
     assert sizes(events) == {"user_id": {1024}, "session": {2048}, "amount": {2048}}

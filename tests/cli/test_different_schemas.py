@@ -84,3 +84,8 @@ def test_strict_restores_the_error(line, code, capfd):
     assert run(line.split()) == code
     if not line.startswith("check"):
         assert capfd.readouterr().err.count("there is no column 'user_id'") == 2
+
+
+def test_files_do_not_lack_a_column_that_their_folders_state(capfd):
+    assert run(["probe", "lake", "dt", "1"]) == 0
+    assert capfd.readouterr().out.endswith("; 2 files cannot hold any of them\n")

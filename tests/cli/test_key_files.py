@@ -166,6 +166,14 @@ def test_a_csv_file_with_one_field_in_each_line_is_a_list(probe):
     assert "all values are in quotes" in err
 
 
+def test_a_key_that_is_given_twice_is_queried_once(probe):
+    Path("lines").write_text("2\n9\n2\n")
+    Path("keys.csv").write_text("n,s\n2,b\n2,z\n")
+    assert probe("n", "--values-file", "lines", "--value", "2")[:2] == (0, ["2"])
+    assert probe("n", "--values-file", "keys.csv", "--value", "2")[:2] == (0, ["2"])
+    assert probe("n", "--value", "2", "--value", "2")[:2] == (0, ["2"])
+
+
 def test_columns_that_hold_no_keys_are_refused(probe):
     table = pa.table({"l": [[1]], "n": [2]})
     pq.write_table(table, "keys.parquet")

@@ -110,9 +110,19 @@ def test_slow_work_on_many_files_is_shown_and_leaves_no_trace(tmp_path, name):
     assert not any("of 5 files" in line for line in screen_of(received))
 
 
-def test_ctrl_c_leaves_a_clean_line(tmp_path):
+@each(
+    "command, said",
+    [
+        (["verify"], "sbbf: interrupted$"),
+        (
+            ["remove-filter", "--in-place"],
+            r"sbbf: interrupted; (so far \d+ files?: |no file is done yet)",
+        ),
+    ],
+)
+def test_ctrl_c_leaves_a_clean_line(tmp_path, command, said):
     folder = str(small_files(tmp_path / "lake", 20))
-    process, ours = start_in_terminal(["remove-filter", folder, "--in-place", "--jobs", "1"], 0.3)
+    process, ours = start_in_terminal([*command, folder, "--jobs", "1"], 0.3)
     received = b""
     while b" of 20 files" not in received:
         received += os.read(ours, 65536)
@@ -120,7 +130,7 @@ def test_ctrl_c_leaves_a_clean_line(tmp_path):
     received += output_of(process, ours).encode()
     assert process.returncode == 130
     lines = screen_of(received.decode())
-    assert re.match(r"sbbf: interrupted; (so far \d+ files?: |no file is done yet)", lines[0])
+    assert re.match(said, lines[0])
     assert lines[-1] == ""
     assert not any(" of 20 files" in line for line in lines)
 

@@ -70,7 +70,7 @@ FILES = {
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
     "Latin-1 of Windows": (
         LATIN + b"\r\n" + LATIN + b"\r\n",
-        ["caf\udce9"] * 2,
+        ["caf\udce9"],
         ("line 1 ends with \\r\\n", "line 1 is not UTF-8"),
     ),
     "a blank at the end": (
@@ -172,7 +172,7 @@ CASES = [
     ((INT32, INT64), "4000000000", 1, []),
     ((INT32, OTHER), "4000000000", 2, None),
     ((INT32,), "5.0", 0, [0]),  # what a file answers does not depend on the others
-    ((INT32, OTHER), "0.25", 2, None),
+    ((INT32, OTHER), "0.25", 1, []),  # as a query engine compares it
     *(
         ((INT32,), text, 2, None) for text in ("0_5", "0_5.0", "\u0665", "\uff15", "5_")
     ),  # Python's int and Decimal read most of them as 5

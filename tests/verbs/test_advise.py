@@ -105,6 +105,20 @@ def test_an_unreadable_file_does_not_prevent_advice_on_others(path, tmp_path):
         advise(damaged_path)
 
 
+def test_a_filter_that_cannot_be_read_does_not_prevent_advice_for_queries(path, tmp_path):
+    filtered = tmp_path / "filtered.parquet"
+    add_filters(path, ["random_id"], output=filtered)
+    at = inspect(filtered).filters[0].offset
+    content = filtered.read_bytes()
+    filtered.write_bytes(content[:at] + b"\xff" * 16 + content[at + 16 :])
+    present = pq.read_table(path, columns=["random_id"])["random_id"][0].as_py()
+    report, columns = advice(filtered, queries=[f"random_id = {present}"])
+    assert report.exit_code == 0
+    assert columns["random_id"].reason == "1 of its filters cannot be read; rebuild them"
+    (query,) = report.queries
+    assert 1 <= query.after_filters < query.after_statistics == 5
+
+
 def test_only_queried_columns_get_a_filter(path):
     present = pq.read_table(path, columns=["random_id"])["random_id"][0].as_py()
     queries = [f"random_id = {present}", "random_id IN (1, 2) AND country = 'AA'", "sorted_id = 5"]

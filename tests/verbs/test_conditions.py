@@ -23,6 +23,7 @@ from sbbf_tool.verbs import Probe
 from sbbf_tool.verbs.explain import Explain
 from support.tables import each
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 FEW = 400
 MANY = 20_000
 ROWS = 60
@@ -380,6 +381,12 @@ def test_what_values_do_not_decide_is_an_error(path: Path, condition: str, words
         assert words in str(caught.value)
 
 
+def test_values_without_an_order_are_not_compared() -> None:
+    for name, condition in (("duckdb-types", "span > 'P1D'"), ("spark-int96", "at_utc > '1970'")):
+        with pytest.raises(UsageError, match="readers share no order of values of"):
+            Probe.of(condition, rows=True)(FIXTURES / f"{name}.parquet")
+
+
 def test_a_part_that_nothing_answers_is_named(path: Path) -> None:
     report = Probe.of("s LIKE 'k%' AND n > 9")(path)
     assert report.notes == ("nothing answers s LIKE 'k%': any row may satisfy it",)
@@ -401,6 +408,19 @@ def test_a_condition_without_a_column(path: Path) -> None:
     assert [row.row for row in Probe.of("n > 17 AND gaps > 0", rows=True)(path).rows] == [18, 19]
     with pytest.raises(UsageError, match="a query of every column takes"):
         Probe(None, (), also={"n": [1]})
+
+
+@each(
+    "condition, rows",
+    [
+        ("n = 3.5", []),
+        ("n IN (3, 3.5, 3)", [3]),
+        ("n <> 3.5 AND n < 2", [0, 1]),
+        ("NOT (n = 3.5) AND n < 2", [0, 1]),
+    ],
+)
+def test_a_fraction_is_no_integer(path: Path, condition: str, rows: list[int]) -> None:
+    assert [match.row for match in Probe.of(condition, rows=True)(path).rows] == rows
 
 
 def test_partition_columns(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -332,6 +333,22 @@ def test_a_single_value_is_accepted_for_a_list(path, name):
 def test_a_column_s_name_is_text(columns):
     with pytest.raises(UsageError, match="the name of a column is text"):
         as_names(columns)
+
+
+@each(
+    "options, words",
+    [
+        ({"jobs": "x"}, "a number of at least 1, not 'x'"),
+        ({"in_place": "no"}, "in_place must be True or False, not 'no'"),
+        ({"columns": {"ab": 0.1}}, "names of columns are a list, not {'ab': 0.1}"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(path, options, words):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        sbbf_tool.add_filters(path, **{"columns": ["ab"], "in_place": True, **options})
+    if "jobs" in options:
+        with pytest.raises(UsageError, match=re.escape(words)):
+            sbbf_tool.inspect(path, **options)
 
 
 def test_a_buffer_that_is_filled_again_is_another_value(path):

@@ -19,6 +19,7 @@ from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.contents import CURRENT, Contents
 from sbbf_tool.frozen import replace
 from sbbf_tool.storage import places
+from sbbf_tool.storage.globs import matches_any
 from sbbf_tool.storage.leftovers import sweep
 from sbbf_tool.storage.system_calls import READ, close, leads_to, lock, open_to_change
 from sbbf_tool.storage.whole import ensure_own_link, write_whole
@@ -67,7 +68,8 @@ class IndexTarget:
                 )
             if not places.is_url(name):
                 folder = os.path.realpath(name).rstrip("/")
-                if f"{self.folder}/".startswith(f"{folder}/"):
+                segment = f"{self.folder}/_.parquet"
+                if segment.startswith(f"{folder}/") or matches_any((folder,), "/", segment):
                     raise UsageError(
                         f"the index would be among the files of {name}",
                         file=self.name,
