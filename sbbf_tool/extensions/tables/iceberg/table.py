@@ -171,6 +171,7 @@ class Publication:
             carried = carry_deletes(
                 deletes,
                 copied,
+                metadata.format_version,
                 partial(scan.find_live, state, manifests),
                 partial(_create, scratch, state),
             )

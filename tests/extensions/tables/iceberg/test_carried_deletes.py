@@ -204,9 +204,24 @@ def test_deletes_that_do_not_certainly_apply_leave_the_file_out(tmp_path):
     encrypted = entry_of(deletes, 5, (1,), key_metadata=b"k", **bounds("/d/b", "/d/c"))
     assert left_out((0, encrypted)) == {"/d/b", "/d/c", "/d/c2"}
     assert left_out((0, entry_of("/no/file", 5, (1,), **bounds("/d/c", "/d/c")))) == {"/d/c2"}
-    assert left_out((0, applied), version=3) == {"/d/b", "/d/c"}
     single = entry_of("/no/file", 5, (1,), referenced_data_file="/d/d")
-    assert (left_out((0, single)), left_out((0, single), version=3)) == (set(), {"/d/d"})
+    for version, expected in ((1, {"/d/d"}), (2, set()), (3, set())):
+        assert left_out((0, single), version=version) == expected
+    fields = {"content_offset": 4, "content_size_in_bytes": 50, "referenced_data_file": "/d/d"}
+    vector = replace(entry_of("/no/file", 5, (1,), **fields), format="PUFFIN")
+    assert left_out((0, vector), version=3) == set()
+    assert left_out((0, vector), version=2) == {"/d/d"}
+    assert left_out((1, vector), version=3) == {"/d/d"}
+    other = entry_of("/other/file", 5, (1,), **fields)
+    assert left_out((0, vector), (0, replace(other, format="PUFFIN")), version=3) == {"/d/d"}
+    assert left_out((0, vector), (0, single), version=3) == set()
+    for name in fields:
+        incomplete = entry_of(
+            "/no/file", 5, (1,), **{**fields, name: None}, **bounds("/d/d", "/d/d")
+        )
+        assert left_out((0, replace(incomplete, format="PUFFIN")), version=3) == {"/d/d"}
+    secret = replace(entry_of("/no/file", 5, (1,), **fields, key_metadata=b"k"), format="PUFFIN")
+    assert left_out((0, secret), version=3) == {"/d/d"}
 
 
 def test_damaged_deletes_change_nothing(catalog, table, tmp_path):
