@@ -181,9 +181,10 @@ class DeleteIndex:
     def near(self, file: DataFileKey) -> Iterator[PositionDelete]:
         """Yield the position deletes that may name a data file and are not older, of its partition
         or, with the location of a single file, of any."""
-        for length in self._lengths:
-            # Bounds may be the beginnings of locations.
-            for delete in self._by_path.get(file.location[:length], ()):
+        # Bounds may be the beginnings of locations.
+        beginnings = {file.location[:length] for length in self._lengths}
+        for beginning in beginnings:
+            for delete in self._by_path.get(beginning, ()):
                 if delete.includes(file.location) and not delete.is_older(file):
                     yield delete
         for delete in self._by_partition.get(file.partition, ()):

@@ -486,20 +486,26 @@ def test_a_table_that_becomes_format_3_gets_row_ids(java, tmp_path):
     assert len({number for _, number in java.row_ids(folder)}) == 210
 
 
-def test_commits_are_built_again_after_those_of_java(java, tmp_path):
+@pytest.mark.parametrize("version", [2, 3])
+def test_commits_are_built_again_after_those_of_java(java, tmp_path, version):
     folder = tmp_path / "t"
-    table = java.create(folder, 2)
+    table = java.create(folder, version)
     file = java.append(table, 0, 100)
     java.append(table, 100, 100)
     rival = java.load(folder)
+
+    def delete_position():
+        rival.refresh()
+        if version == 2:
+            deletes = java.position_deletes(rival, {file.location(): [0]})
+            rival.newRowDelta().addDeletes(deletes).commit()
+        else:
+            java.delete_by_vectors(rival, {file.location(): [0]})
+
     source = RacingSource(
         FolderSource(str(folder)),
         lambda: java.append(rival, 200, 10),
-        lambda: (
-            rival.newRowDelta()
-            .addDeletes(java.position_deletes(rival, {file.location(): [0]}))
-            .commit()
-        ),
+        delete_position,
         lambda: rival.newRowDelta().addDeletes(java.equality_deletes(rival, [150])).commit(),
     )
     commit = convert(IcebergTable(source))
