@@ -23,6 +23,7 @@ from pyarrow import compute, parquet
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.row_file import PYARROW_ERRORS
+from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.checked_streams import open_checked
 from sbbf_tool.storage import places
@@ -44,7 +45,7 @@ _LARGEST_ARRAY = 4096
 """Number of values of a container above which it is a bitset."""
 
 
-class Vector(Frozen):
+class Vector(Frozen, Deletes):
     """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the
     vector, and its CRC-32."""
 
@@ -111,7 +112,7 @@ def build_vector(rows: NDArray[np.int64]) -> bytes:
     return b"".join(parts)
 
 
-class PositionFile(Frozen):
+class PositionFile(Frozen, Deletes):
     """A Parquet file with positions of deleted rows."""
 
     path: str
@@ -138,7 +139,7 @@ class PositionFile(Frozen):
         return np.asarray(positions.to_numpy(zero_copy_only=False))
 
 
-class Positions(Frozen):
+class Positions(Frozen, Deletes):
     """Positions of deleted rows, which the catalog has."""
 
     rows: tuple[int, ...]

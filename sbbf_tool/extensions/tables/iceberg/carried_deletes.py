@@ -24,9 +24,14 @@ from pyarrow import parquet
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.deleted_rows import build_vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.commit_plan import EntryChange
-from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, PositionDelete
+from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, PositionDelete, deletes_of
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, EntryId, IcebergEntry
-from sbbf_tool.extensions.tables.iceberg.puffin import DeletionVector, build_puffin, read_vectors
+from sbbf_tool.extensions.tables.iceberg.puffin import (
+    NewVector,
+    PuffinVector,
+    build_puffin,
+    read_vectors,
+)
 from sbbf_tool.extensions.tables.iceberg.source import join, open_name
 from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 
@@ -214,7 +219,7 @@ def _create_puffins(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Create the Puffin files of these data files; yield the location of each, and what the entry
     of its new deletion vector says of it."""
-    batch: dict[str, DeletionVector] = {}
+    batch: dict[str, NewVector] = {}
     size = 0
     for vector in _iter_vectors(old):
         data_file = copies[vector.data_file].new_location
@@ -228,15 +233,16 @@ def _create_puffins(
         yield from _create_puffin(batch, create)
 
 
-def _iter_vectors(old: _OldDeletes) -> Iterator[DeletionVector]:
+def _iter_vectors(old: _OldDeletes) -> Iterator[NewVector]:
     """Yield the deletion vectors of the data files: those that they have, as they are, and those of
     their positions."""
-    entries: dict[str, list[IcebergEntry]] = defaultdict(list)
+    vectors: dict[str, list[PuffinVector]] = defaultdict(list)
     for location, delete in old.homes.items():
-        if location not in old.positions:
-            entries[delete.entry.path].append(delete.entry)
-    for path, vectors in entries.items():
-        yield from read_vectors(path, vectors)
+        vector = deletes_of(delete, location)
+        if isinstance(vector, PuffinVector):
+            vectors[vector.path or ""].append(vector)
+    for path, of_file in vectors.items():
+        yield from read_vectors(path, of_file)
     for location, parts in old.positions.items():
         rows = np.unique(np.concatenate(parts))
         if rows[0] < 0:
@@ -244,11 +250,11 @@ def _iter_vectors(old: _OldDeletes) -> Iterator[DeletionVector]:
                 f"the position delete file has the position {rows[0]}",
                 file=old.homes[location].entry.path,
             )
-        yield DeletionVector(location, len(rows), build_vector(rows))
+        yield NewVector(location, len(rows), build_vector(rows))
 
 
 def _create_puffin(
-    vectors: Mapping[str, DeletionVector], create: Callable[[str, bytes], None]
+    vectors: Mapping[str, NewVector], create: Callable[[str, bytes], None]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Create a Puffin file beside one of the data files; see `_create_puffins`."""
     data, places = build_puffin(vectors.values())

@@ -23,6 +23,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     IcebergEntry,
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
+from sbbf_tool.extensions.tables.iceberg.puffin import PuffinVector
 from sbbf_tool.extensions.tables.iceberg.source import open_name
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
@@ -167,7 +168,7 @@ class DeleteIndex:
     ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
         file = data_file(spec_id, entry)
-        deletes = [_deletes_of(delete, file.location) for delete in self.near(file)]
+        deletes = [deletes_of(delete, file.location) for delete in self.near(file)]
         vectors = [delete for delete in deletes if isinstance(delete, Vector)]
         if vectors:
             # Earlier position deletes are part of a deletion vector.
@@ -260,15 +261,17 @@ def _read_named(delete_file: str, candidates: AbstractSet[str]) -> set[str]:
     return named
 
 
-def _deletes_of(delete: PositionDelete, location: str) -> PositionFile | Vector | UnknownDeletes:
+def deletes_of(delete: PositionDelete, location: str) -> PositionFile | Vector | UnknownDeletes:
     """Return the deletes of a delete file for one data file."""
     entry = delete.entry
     if delete.is_readable:
         return PositionFile(open_name(entry.path), location)
-    if delete.lower == location:
+    if delete.is_vector and delete.lower == location:
         offset = optional(entry.file, "content_offset", int)
         if offset is not None:
-            return Vector(entry.rows, open_name(entry.path), offset)
+            length = optional(entry.file, "content_size_in_bytes", int)
+            path = open_name(entry.path)
+            return PuffinVector(entry.rows, path, offset, data_file=location, length=length)
     return UnknownDeletes(
         f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not "
         "read"

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.tables.deleted_rows import Vector
-from sbbf_tool.extensions.tables.iceberg.source import open_name
 from sbbf_tool.records import optional, parse_object, required
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.iceberg.manifest import IcebergEntry
     from sbbf_tool.storage.source import Source
 
 _MAGIC = b"PFA1"
@@ -28,8 +26,8 @@ _FRAME_BYTES = 8
 _ROW_POSITION_ID = 2147483645
 
 
-class DeletionVector(NamedTuple):
-    """The deletion vector of a data file."""
+class NewVector(NamedTuple):
+    """A deletion vector of a file to build."""
 
     data_file: str
     """Location of the data file."""
@@ -37,6 +35,20 @@ class DeletionVector(NamedTuple):
     """Number of deleted rows."""
     data: bytes
     """The vector, without length and checksum."""
+
+
+class PuffinVector(Vector):
+    """The deletion vector of a data file, as the table's metadata describe it."""
+
+    data_file: str = ""
+    """Location of the data file."""
+    length: int | None = None
+    """Bytes of the vector in the file, with those of its frame."""
+
+    def ensure_carried(self) -> None:
+        assert self.path is not None
+        for _ in read_vectors(self.path, [self]):
+            pass
 
 
 class BlobPlace(NamedTuple):
@@ -47,25 +59,22 @@ class BlobPlace(NamedTuple):
     """With those of the frame, in bytes."""
 
 
-def read_vectors(path: str, entries: Iterable[IcebergEntry]) -> Iterator[DeletionVector]:
-    """Yield the deletion vectors of entries, all of which are in one file, with its location.
+def read_vectors(path: str, vectors: Iterable[PuffinVector]) -> Iterator[NewVector]:
+    """Read these deletion vectors, all of which are in one file.
 
     Raises UnreadableError if a vector is damaged, or if it is another one by the footer of the
-    file: some readers find it there, others by the entry.
+    file: some readers find it there, others by the table's metadata.
     """
-    with places.open_source(open_name(path)) as source, ErrorPlace(source.name):
+    with places.open_source(path) as source, ErrorPlace(source.name):
         blobs = _read_footer(source)
-        for entry in entries:
-            data_file = required(entry.file, "referenced_data_file", str)
-            offset = required(entry.file, "content_offset", int)
-            length = required(entry.file, "content_size_in_bytes", int)
-            with ErrorPlace(None, f"deletion vector at byte {offset:,}"):
-                data = Vector(entry.rows, source.name, offset).read(source)
-                vector = DeletionVector(data_file, entry.rows, data)
-                described = _describe(vector, offset)
-                if not (length == described["length"] and _is_described(described, blobs)):
+        for vector in vectors:
+            with ErrorPlace(None, f"deletion vector at byte {vector.offset:,}"):
+                read = NewVector(vector.data_file, vector.count, vector.read(source))
+                described = _describe(read, vector.offset)
+                is_same = vector.length == described["length"]
+                if not (is_same and _is_described(described, blobs)):
                     raise UnreadableError("the table, or the footer, describes another one")
-            yield vector
+            yield read
 
 
 def _read_footer(source: Source) -> Mapping[int, Mapping[str, Any]]:
@@ -84,7 +93,7 @@ def _read_footer(source: Source) -> Mapping[int, Mapping[str, Any]]:
     return blobs
 
 
-def _describe(vector: DeletionVector, offset: int) -> dict[str, Any]:
+def _describe(vector: NewVector, offset: int) -> dict[str, Any]:
     """Return how a footer describes a deletion vector."""
     return {
         "type": "deletion-vector-v1",
@@ -106,7 +115,7 @@ def _is_described(vector: Mapping[str, Any], blobs: Mapping[int, Mapping[str, An
     return expected.items() <= blob.items() and blob.get("compression-codec") is None
 
 
-def build_puffin(vectors: Iterable[DeletionVector]) -> tuple[bytes, list[BlobPlace]]:
+def build_puffin(vectors: Iterable[NewVector]) -> tuple[bytes, list[BlobPlace]]:
     """Build a file of deletion vectors; return it, and where each vector is."""
     data = bytearray(_MAGIC)
     blobs: list[dict[str, Any]] = []

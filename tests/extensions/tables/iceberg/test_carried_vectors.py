@@ -30,6 +30,7 @@ from extensions.tables.iceberg.iceberg_tables import (
     puffin_footer,
     to_hadoop,
 )
+from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
@@ -285,3 +286,19 @@ def test_vectors_of_a_rival_are_carried_by_the_next_attempt(hadoop, tmp_path, mo
     assert len(ids_of(open_static(Path(hadoop.name)))) == 197
     names = os.listdir(Path(hadoop.name, "data"))
     assert sum(name.endswith("deletes.puffin") for name in names) == 1
+
+
+def test_a_damaged_vector_leaves_its_file_out(hadoop, tmp_path, capsys):
+    first, second = locations_of(hadoop)
+    path = delete_by_vectors(hadoop, tmp_path, {first: [3, 4], second: [4, 5]})
+    change_bytes(20, b"\xff")(path)
+    for target in ("--dry-run", "--in-place"):
+        code = run(["add-filter", hadoop.name, "-c", "id", target])
+        captured = capsys.readouterr()
+        assert code == 3
+        (line,) = [line for line in captured.err.splitlines() if "checksum" in line]
+        assert "the deleted rows are unreadable" in line
+        assert (path.name in line, os.path.basename(first) in line) == (True, True)
+    live = [file.path for file in open_folder(hadoop.name).live_files()]
+    assert sum("sbbf-" in path for path in live) == 1
+    assert first.removeprefix("file://") in live
