@@ -11,6 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError
+from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.running.change_cost import ChangeCost, estimate_cost
@@ -57,7 +58,7 @@ class Commits:
     def __init__(self, changes: Sequence[TableChange], *, has_undo: bool) -> None:
         self._changes = changes
         self._has_undo = has_undo
-        """Whether `sbbf remove-filter` undoes the change."""
+        """Whether `sbbf remove-filter` undoes the change, also of files that `sbbf` had changed."""
         self._sums_by_path: dict[str, Mapping[str, int]] = {}
 
     def add(self, path: str, sums: Mapping[str, int]) -> None:
@@ -111,11 +112,23 @@ class Commits:
             return
         page.say(f"{name}{page.bytes(change.old_bytes)} of old files stay {table.old_files_stay}")
         undo = change.commits[0].undo
+        if undo is None or table.undo_lacks_names:
+            self._show_command(page, change)
         if undo is not None:
             page.say(f"undo: {undo}")
+
+    def _show_command(self, page: Page, change: TableChange) -> None:
+        """Print the command of this package that undoes a change, if one does."""
+        fix = Fix("remove_filters", (change.table.name,))
+        options: tuple[str, ...] = ()
+        if change.are_first_changes:
+            options = ("--ours",)
         elif self._has_undo:
-            fix = Fix("remove_filters", (table.name,), change.change.columns)
-            page.command(command_of(fix), "undo: ")
+            fix = replace(fix, columns=change.change.columns)
+        else:
+            return
+        program, verb, *arguments = command_of(fix)
+        page.command((program, verb, *options, *arguments), "undo: ")
 
     def lines(self) -> Iterator[str]:
         """Yield a line per commit, and one about the files that vanished."""

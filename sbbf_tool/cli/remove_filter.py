@@ -46,7 +46,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
 
     With --ours, the file is truncated to what it was before the first change by sbbf. Filters of
     other writers stay, also those that sbbf replaced or removed, unless `check` calls one of them
-    an error: then the file stays as it is.
+    an error: then the file stays as it is. A table gets these files in one more version.
     """
     from sbbf_tool.verbs.remove_filter import RemoveFilter
 

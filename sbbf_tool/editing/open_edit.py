@@ -123,9 +123,8 @@ def open_edit(
             hint = f"restore it first, and {ELSEWHERE}"
             raise RefusedError(error.message, file=error.file, hint=hint) from error
         prebuilt.keep_filters_of(file)
-        becomes_copy = is_copied(path)
-        if becomes_copy:
-            ensure_copy_readable(file)
+        if is_copied(path):
+            ensure_copy_readable(file, path.deletes)
         yield OpenEdit(
             edit,
             file,
@@ -134,7 +133,7 @@ def open_edit(
             truncated_to,
             prebuilt,
             stack,
-            is_copied=becomes_copy,
+            is_copied=is_copied(path),
         )
 
 

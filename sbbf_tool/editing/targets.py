@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
-from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UsageError
+from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import Deletes, TableFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import permissions, places
 from sbbf_tool.storage.globs import matches_any
@@ -45,8 +45,9 @@ def choose_copy(file: TableFile) -> str:
     return target
 
 
-def ensure_copy_readable(file: ParquetFile) -> None:
-    """Raise LockedError if readers could not find the keys of a copy that has another name."""
+def ensure_copy_readable(file: ParquetFile, deletes: Iterable[Deletes]) -> None:
+    """Raise LockedError if readers could not find the keys of a copy that has another name, and
+    UnreadableError if deletes of the file could not be carried over to it."""
     if file.has_key_material():
         reason = (
             "readers look for its keys in a file that is named after it, which a copy "
@@ -55,6 +56,12 @@ def ensure_copy_readable(file: ParquetFile) -> None:
         raise LockedError(
             reason, file=file.name, hint="store the keys in the file itself (internal key material)"
         )
+    for delete in deletes:
+        try:
+            delete.ensure_carried()
+        except UnreadableError as error:
+            message = f"the deleted rows are unreadable: {error}"
+            raise UnreadableError(message, file=file.name) from error
 
 
 def ensure_one_way(

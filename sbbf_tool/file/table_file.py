@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.frozen import Frozen, field, replace
@@ -34,10 +35,11 @@ _MOST_BYTES = 255
 """Length of a file's name that all usual file systems allow."""
 
 
-class Deletes(Protocol):
+class Deletes(ABC):
     """Deletes of a table that apply to a data file. It can be sent to other processes, and is read
     where it is needed."""
 
+    @abstractmethod
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these rows of the file are deleted. They are counted from 0, ascend, and
         are not empty.
@@ -46,8 +48,12 @@ class Deletes(Protocol):
         why.
         """
 
+    def ensure_carried(self) -> None:  # noqa: B027  most are carried whatever they are
+        """Raise UnreadableError if a commit could not carry them over to a copy of the file, as far
+        as reading little shows."""
 
-class UnknownDeletes(Frozen):
+
+class UnknownDeletes(Frozen, Deletes):
     """Deletes that are not read."""
 
     reason: str

@@ -244,7 +244,8 @@ class RunRequest(Frozen):
     def _plan_files(self, verb: Verb[Any], selection: Selection) -> PlanPart:
         """Plan the work on files, or on one table."""
         table = selection.table
-        verb = verb.of_files() if table is None else verb.of_table(table.name)
+        if table is None:
+            verb = verb.of_files()
         specs = verb.table_specs()
         if specs and selection.file is None and not self.as_files:
             from sbbf_tool.running.declared_files import leave_out_old_files

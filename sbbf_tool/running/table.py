@@ -123,6 +123,9 @@ class Table(ABC):
     """Why no command changes the table under this name, as far as that is known without a trial."""
     notice: str | None = None
     """What a user should know about the table that the name means."""
+    undo_lacks_names: bool = False
+    """Whether the user must complete the statement of `Commit.undo` with names that the folder of
+    the table does not state."""
     may_be_other: bool = False
     """Whether the name may mean a second table, with other files, in the same folder."""
 
@@ -233,6 +236,8 @@ class TableChange(Protocol):
     sets_properties_alone: bool
     """Whether properties of the table were set in a commit of their own, because no file needed a
     copy."""
+    are_first_changes: bool
+    """Whether no file that got a copy had a change by `sbbf` before."""
     on_cluster: bool
     """Whether workers may write copies after the run was interrupted."""
 

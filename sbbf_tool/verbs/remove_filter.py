@@ -83,7 +83,8 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
 
     With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the
     filters: those of other writers stay, and those that `sbbf` replaced or removed come back. This
-    is refused if a filter of then is an error for `check`. Raises NothingToDoError (none of the
+    is refused if a filter of then is an error for `check`. A table gets copies of these bytes, in a
+    new version. Raises NothingToDoError (none of the
     columns has a filter) and RefusedError (the footer is signed, the file belongs to a table, ...).
     """
 
@@ -99,15 +100,6 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
             raise UsageError(
                 "to restore a file, its columns are not chosen, and nothing is compacted"
             )
-
-    def of_table(self, name: str) -> RemoveFilter:
-        if self.ours:
-            raise UsageError(
-                "only files are restored; a table is restored by its own means, such as RESTORE or "
-                "a rollback",
-                file=name,
-            )
-        return self
 
     def table_properties(self, table: PropertiesOfTable) -> Mapping[str, str | None]:
         if not table.takes_properties:
@@ -153,12 +145,6 @@ def _restore(change: OpenEdit) -> RemoveReport:
     """Truncate a file to the footer from before the first change by this package."""
     file = change.file
     check_changeable(file)
-    if change.is_copied:
-        raise RefusedError(
-            "a table is restored by its own means",
-            file=file.name,
-            hint="restore the version before the change",
-        )
     if file.footer.has_locked_chunks():
         raise LockedError(
             "columns are encrypted, and may refer to any byte",

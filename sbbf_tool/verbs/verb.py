@@ -177,11 +177,6 @@ class Verb(Frozen, Generic[Report]):
         does."""
         return None
 
-    def of_table(self, name: str) -> Verb[Report]:
-        """Return the verb for all files of the table with this name. Raises UsageError if it says
-        nothing about the table."""
-        return self
-
     def of_files(self) -> Verb[Report]:
         """Return the verb for files that are no table. Raises UsageError if it is for tables
         alone."""

@@ -19,7 +19,7 @@ from extensions.tables.iceberg.iceberg_tables import sql_catalog, to_hadoop
 from sbbf_tool import Edit, FilterSpec, SbbfError
 from sbbf_tool.errors import NoColumnError
 from sbbf_tool.extensions.index import build_index
-from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, RemoveFilter, Verify
+from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, Verify
 from support.calls import call
 from support.ducklakes import SmallLake
 from support.lakes import digests, small_files
@@ -99,9 +99,6 @@ def folder(tmp_path, monkeypatch) -> Path:
         ("properties of files",
             lambda: sbbf_tool.run(AddFilter("id", also_new_files=True), "lake", edit=IN_PLACE),
             "add-filter lake -c id --in-place --also-new-files", "only a table has properties"),
-        ("a table as it was",
-            lambda: sbbf_tool.run(RemoveFilter(ours=True), "orders", edit=IN_PLACE),
-            "remove-filter orders --ours --in-place", "only files are restored"),
         ("all versions of files",
             lambda: list(sbbf_tool.run(Probe("id", [1]), "lake", all_versions=True)),
             "probe lake id 1 --all-versions", "all versions are those of a table"),

@@ -9,7 +9,9 @@ the same for Delta (PROTOCOL.md, "Deletion Vector Format"), Iceberg (Puffin spec
 
 from __future__ import annotations
 
+import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,12 +23,15 @@ from pyarrow import compute, parquet
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.row_file import PYARROW_ERRORS
+from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.checked_streams import open_checked
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sbbf_tool.storage.source import Source
 
 _BATCH_ROWS = 8192
 _MAGIC = 1681511377
@@ -40,7 +45,7 @@ _LARGEST_ARRAY = 4096
 """Number of values of a container above which it is a bitset."""
 
 
-class Vector(Frozen):
+class Vector(Frozen, Deletes):
     """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the
     vector, and its CRC-32."""
 
@@ -51,20 +56,29 @@ class Vector(Frozen):
     data: bytes = b""
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        if self.path is None:
+            return self._find(self.data, rows)
+        with places.open_source(self.path) as source:
+            return self._find(self._read(source), rows)
+
+    def read(self, source: Source) -> bytes:
+        """Read the vector, without length and checksum, from the file, which is open. Raises
+        UnreadableError if it is damaged."""
+        data = self._read(source)
+        self._find(data, np.zeros(0, np.int64))
+        return data
+
+    def _find(self, data: bytes, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         try:
-            data = self.data if self.path is None else self._read(self.path)
             return _find_in_vector(data, self.count, rows)
         except (ValueError, IndexError):
             raise UnreadableError("the deletion vector is damaged", file=self.path) from None
 
-    def _read(self, path: str) -> bytes:
-        with places.open_source(path) as source:
-            length = int.from_bytes(source.read(self.offset, 4), "big")
-            if length > _MAX_VECTOR:
-                raise UnreadableError(
-                    f"the deletion vector states {length:,} bytes", file=source.name
-                )
-            data = source.read(self.offset + 4, length + 4)
+    def _read(self, source: Source) -> bytes:
+        length = int.from_bytes(source.read(self.offset, 4), "big")
+        if length > _MAX_VECTOR:
+            raise UnreadableError(f"the deletion vector states {length:,} bytes", file=source.name)
+        data = source.read(self.offset + 4, length + 4)
         if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
             raise UnreadableError(
                 "the bytes of the deletion vector do not have its checksum", file=source.name
@@ -72,7 +86,33 @@ class Vector(Frozen):
         return data[:-4]
 
 
-class PositionFile(Frozen):
+def build_vector(rows: NDArray[np.int64]) -> bytes:
+    """Build a deletion vector, without length and checksum, of these row numbers, which ascend and
+    are not negative."""
+    heads: dict[int, list[bytes]] = defaultdict(list)
+    bodies: dict[int, list[bytes]] = defaultdict(list)
+    starts = np.flatnonzero(np.diff(rows >> 16, prepend=-1))
+    for values in np.split(rows, starts[1:]):
+        first = int(values[0])
+        key = first >> 32
+        low = (values & 0xFFFF).astype("<u2")
+        heads[key].append(struct.pack("<HH", first >> 16 & 0xFFFF, len(low) - 1))
+        if len(low) > _LARGEST_ARRAY:
+            bits = np.zeros(_MAX_CONTAINERS, np.uint8)
+            bits[low] = 1
+            bodies[key].append(np.packbits(bits, bitorder="little").tobytes())
+        else:
+            bodies[key].append(low.tobytes())
+    parts = [struct.pack("<IQ", _MAGIC, len(heads))]
+    for key, containers in bodies.items():
+        number = len(containers)
+        offsets = 8 + 8 * number + np.cumsum([0, *map(len, containers[:-1])])
+        parts += [struct.pack("<III", key, _WITHOUT_RUNS, number), *heads[key]]
+        parts += [offsets.astype("<u4").tobytes(), *containers]
+    return b"".join(parts)
+
+
+class PositionFile(Frozen, Deletes):
     """A Parquet file with positions of deleted rows."""
 
     path: str
@@ -99,7 +139,7 @@ class PositionFile(Frozen):
         return np.asarray(positions.to_numpy(zero_copy_only=False))
 
 
-class Positions(Frozen):
+class Positions(Frozen, Deletes):
     """Positions of deleted rows, which the catalog has."""
 
     rows: tuple[int, ...]

@@ -88,6 +88,8 @@ class TableRun:
         self.sets_properties_alone = False
         """Whether the run set properties of the table in a commit of their own, because no file
         needed a copy."""
+        self.are_first_changes = True
+        """Whether no file that got a copy had a change by `sbbf` before."""
         self._where = where
         self._may_lack_columns = may_lack_columns
         self.on_cluster = on_cluster
@@ -174,6 +176,7 @@ class TableRun:
         self._pending.append(Replacement(row.path, report.output, report.new_bytes, modified_ms))
         self._bytes_by_path[row.path] = report.old_bytes
         self._only_removes &= report.only_removes
+        self.are_first_changes &= report.is_first_change and not hasattr(report, "steps")
 
     def _commit(self) -> None:
         """Commit the pending copies; delete those of files that vanished. Raises the errors of

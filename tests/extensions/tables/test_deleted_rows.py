@@ -34,6 +34,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
+from sbbf_tool.extensions.tables.iceberg.puffin import PuffinVector
 from sbbf_tool.extensions.tables.iceberg.scan import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.verbs import Probe
@@ -479,7 +480,7 @@ def test_a_deletion_vector_is_that_of_one_path(hadoop):
     )
     positions = replace(file, content=1, path="/d/p.parquet")
     index = DeleteIndex([(0, positions), (0, puffin)], {0: ()})
-    assert index.of(0, file) == (Vector(3, "/d/v.puffin", 4),)
+    assert index.of(0, file) == (PuffinVector(3, "/d/v.puffin", 4, data_file=file.path),)
     longer = replace(file, path=f"{file.path}.parquet")
     assert index.of(0, longer) == (PositionFile("/d/p.parquet", longer.path),)
     nameless = replace(

@@ -1,16 +1,18 @@
-"""Position deletes that a commit carries over from data files to their copies (Iceberg
-specification, "Position Delete Files").
+"""Position deletes and deletion vectors that a commit carries over from data files to their copies
+(Iceberg specification, "Position Delete Files", "Deletion Vectors").
 
-Each copy gets a position delete file of its own, with the positions of all deletes that apply to
-the old file. Its entry is in the manifest of one of these deletes, whose partition is that of the
-copy. An old delete file leaves the snapshot if no data file that it names is live any more; the
-file itself stays for older snapshots, branches and tags.
+In format 2, each copy gets a position delete file of its own, with the positions of all deletes
+that apply to the old file. In format 3, it gets a deletion vector: that of the old file or, if that
+has none, a new one of these positions; a Puffin file has the vectors of many copies. The new entry
+is in the manifest of one of the old deletes, whose partition is that of the copy. An old delete
+leaves the snapshot if no data file that it names is live any more; the file itself stays for older
+snapshots, branches and tags.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,10 +22,16 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.tables.deleted_rows import open_batches
+from sbbf_tool.extensions.tables.deleted_rows import build_vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.commit_plan import EntryChange
-from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, PositionDelete
+from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, PositionDelete, deletes_of
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, EntryId, IcebergEntry
+from sbbf_tool.extensions.tables.iceberg.puffin import (
+    NewVector,
+    PuffinVector,
+    build_puffin,
+    read_vectors,
+)
 from sbbf_tool.extensions.tables.iceberg.source import join, open_name
 from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 
@@ -33,6 +41,8 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey
 
 _POSITION_ID = 2147483545
+_PUFFIN_BYTES = 64 << 20
+"""Bytes of vectors after which another Puffin file begins."""
 _SCHEMA = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(FILE_PATH_ID)}),
@@ -75,9 +85,22 @@ class _Named(NamedTuple):
     """Locations of other data files."""
 
 
+class _OldDeletes(NamedTuple):
+    """Deletes of data files that get copies."""
+
+    homes: Mapping[str, PositionDelete]
+    """A delete of each data file, by location, with the partition of the file; the only one if it
+    is a deletion vector."""
+    positions: Mapping[str, Sequence[NDArray[np.int64]]]
+    """By location; of files without a deletion vector."""
+    others: Mapping[EntryId, AbstractSet[str]]
+    """Locations of other data files that each delete names."""
+
+
 def carry_deletes(
     index: DeleteIndex,
     copies: Mapping[str, Copied],
+    format_version: int,
     find_live: Callable[[AbstractSet[str]], AbstractSet[str]],
     create: Callable[[str, bytes], None],
 ) -> dict[EntryId, EntryChange]:
@@ -88,32 +111,44 @@ def carry_deletes(
     has, and `create` creates a file. Returns what becomes of the entries of delete files. Raises
     UnreadableError if a delete file is damaged.
     """
+    old = _read_old(index, copies)
+    still_live = find_live(frozenset().union(*old.others.values()))
+    changes: dict[EntryId, EntryChange] = {}
+    for number, locations in old.others.items():
+        changes[number] = EntryChange(is_removed=still_live.isdisjoint(locations))
+    make = _create_position_files if format_version == 2 else _create_puffins
+    for location, new_file in make(old, copies, create):
+        home = old.homes[location].entry
+        change = changes[home.id]
+        additions = (*change.additions, _new_fields(home, new_file))
+        changes[home.id] = change._replace(additions=additions)
+    return changes
+
+
+def _read_old(index: DeleteIndex, copies: Mapping[str, Copied]) -> _OldDeletes:
+    homes: dict[str, PositionDelete] = {}
+    others: dict[EntryId, AbstractSet[str]] = {}
     wanted: dict[EntryId, set[str]] = defaultdict(set)
     deletes: dict[EntryId, PositionDelete] = {}
     for location, copy in copies.items():
-        for delete in index.near(copy.file):
+        near = list(index.near(copy.file))
+        vectors = [delete for delete in near if delete.is_vector]
+        if vectors:
+            # Earlier position deletes are part of it.
+            homes[location] = vectors[0]
+            others[vectors[0].entry.id] = frozenset()
+            continue
+        for delete in near:
             wanted[delete.entry.id].add(location)
             deletes[delete.entry.id] = delete
     positions: dict[str, list[NDArray[np.int64]]] = defaultdict(list)
-    homes: dict[str, PositionDelete] = {}
-    others: dict[EntryId, AbstractSet[str]] = {}
     for number, delete in deletes.items():
         named = _read_named(delete.entry, wanted[number])
         for location, values in named.positions.items():
             positions[location].append(values)
             homes.setdefault(location, delete)
             others[number] = named.others - copies.keys()
-    still_live = find_live(frozenset().union(*others.values()))
-    changes: dict[EntryId, EntryChange] = {}
-    for number, locations in others.items():
-        changes[number] = EntryChange(is_removed=still_live.isdisjoint(locations))
-    for location, home in homes.items():
-        rows = np.unique(np.concatenate(positions[location]))
-        new_file = _create_file(copies[location].new_location, rows, create)
-        change = changes[home.entry.id]
-        additions = (*change.additions, _new_fields(home.entry, new_file))
-        changes[home.entry.id] = change._replace(additions=additions)
-    return changes
+    return _OldDeletes(homes, positions, others)
 
 
 def _read_named(entry: IcebergEntry, wanted: AbstractSet[str]) -> _Named:
@@ -145,31 +180,109 @@ def _split(batch: pa.RecordBatch, path: str) -> Iterator[tuple[str, NDArray[np.i
     yield from zip(locations.dictionary.to_pylist(), parts, strict=True)
 
 
-def _create_file(
-    data_file: str, rows: NDArray[np.int64], create: Callable[[str, bytes], None]
-) -> dict[str, Any]:
-    """Create the position delete file of a data file, beside it; return what its entry says of
-    it."""
+def _create_position_files(
+    old: _OldDeletes, copies: Mapping[str, Copied], create: Callable[[str, bytes], None]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Create a position delete file for each data file with deletes; yield the location of the old
+    one, and what the entry of the delete file says of it."""
+    for location, parts in old.positions.items():
+        data_file = copies[location].new_location
+        rows = np.unique(np.concatenate(parts))
+        data = _build_position_file(data_file, rows)
+        bound = [{"key": FILE_PATH_ID, "value": data_file.encode()}]
+        yield (
+            location,
+            {
+                "file_path": _create_beside(data_file, "deletes.parquet", data, create),
+                "file_format": "PARQUET",
+                "record_count": len(rows),
+                "file_size_in_bytes": len(data),
+                "lower_bounds": bound,
+                "upper_bounds": bound,
+                "referenced_data_file": data_file,
+            },
+        )
+
+
+def _build_position_file(data_file: str, rows: NDArray[np.int64]) -> bytes:
     numbers = pa.array(np.zeros(len(rows), np.int32))
     paths = pa.DictionaryArray.from_arrays(numbers, pa.array([data_file], pa.string()))
     schema = _SCHEMA.set(0, _SCHEMA.field(0).with_type(paths.type))
     stream = BytesIO()
     table = pa.Table.from_arrays([paths, pa.array(rows, pa.int64())], schema=schema)
     parquet.write_table(table, stream, store_schema=False)
-    data = stream.getvalue()
-    folder, _, name = data_file.rpartition("/")
-    location = join(folder, copy_name(run_of_copy(name) or new_run(), "deletes.parquet"))
+    return stream.getvalue()
+
+
+def _create_puffins(
+    old: _OldDeletes, copies: Mapping[str, Copied], create: Callable[[str, bytes], None]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Create the Puffin files of these data files; yield the location of each, and what the entry
+    of its new deletion vector says of it."""
+    batch: dict[str, NewVector] = {}
+    size = 0
+    for vector in _iter_vectors(old):
+        data_file = copies[vector.data_file].new_location
+        batch[vector.data_file] = vector._replace(data_file=data_file)
+        size += len(vector.data)
+        if size > _PUFFIN_BYTES:
+            yield from _create_puffin(batch, create)
+            batch.clear()
+            size = 0
+    if batch:
+        yield from _create_puffin(batch, create)
+
+
+def _iter_vectors(old: _OldDeletes) -> Iterator[NewVector]:
+    """Yield the deletion vectors of the data files: those that they have, as they are, and those of
+    their positions."""
+    vectors: dict[str, list[PuffinVector]] = defaultdict(list)
+    for location, delete in old.homes.items():
+        vector = deletes_of(delete, location)
+        if isinstance(vector, PuffinVector):
+            vectors[vector.path or ""].append(vector)
+    for path, of_file in vectors.items():
+        yield from read_vectors(path, of_file)
+    for location, parts in old.positions.items():
+        rows = np.unique(np.concatenate(parts))
+        if rows[0] < 0:
+            raise UnreadableError(
+                f"the position delete file has the position {rows[0]}",
+                file=old.homes[location].entry.path,
+            )
+        yield NewVector(location, len(rows), build_vector(rows))
+
+
+def _create_puffin(
+    vectors: Mapping[str, NewVector], create: Callable[[str, bytes], None]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Create a Puffin file beside one of the data files; see `_create_puffins`."""
+    data, places = build_puffin(vectors.values())
+    first = next(iter(vectors.values()))
+    path = _create_beside(first.data_file, "deletes.puffin", data, create)
+    for (location, vector), place in zip(vectors.items(), places, strict=True):
+        yield (
+            location,
+            {
+                "file_path": path,
+                "file_format": "PUFFIN",
+                "record_count": vector.num_rows,
+                "file_size_in_bytes": len(data),
+                "referenced_data_file": vector.data_file,
+                "content_offset": place.offset,
+                "content_size_in_bytes": place.length,
+            },
+        )
+
+
+def _create_beside(
+    data_file: str, name: str, data: bytes, create: Callable[[str, bytes], None]
+) -> str:
+    """Create a file beside a data file, in whose name this one is; return its location."""
+    folder, _, copy = data_file.rpartition("/")
+    location = join(folder, copy_name(run_of_copy(copy) or new_run(), name))
     create(location, data)
-    bound = [{"key": FILE_PATH_ID, "value": data_file.encode()}]
-    return {
-        "file_path": location,
-        "file_format": "PARQUET",
-        "record_count": len(rows),
-        "file_size_in_bytes": len(data),
-        "lower_bounds": bound,
-        "upper_bounds": bound,
-        "referenced_data_file": data_file,
-    }
+    return location
 
 
 def _new_fields(home: IcebergEntry, new_file: Mapping[str, Any]) -> dict[str, Any]:

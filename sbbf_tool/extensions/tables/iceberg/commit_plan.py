@@ -76,17 +76,22 @@ class Tally:
     rows: int = 0
     """Of delete files, the deleted rows."""
     bytes: int = 0
+    vectors: int = 0
+    """Those of the files that are deletion vectors."""
 
-    def count(self, rows: int, size: int) -> None:
-        """Count one file."""
+    def count(self, file: Mapping[str, Any]) -> None:
+        """Count a file, given by its `data_file`."""
         self.files += 1
-        self.rows += rows
-        self.bytes += size
+        self.rows += file["record_count"]
+        # Of a deletion vector, those of its part of the file.
+        self.bytes += file.get("content_size_in_bytes") or file["file_size_in_bytes"]
+        self.vectors += file["file_format"].upper() == "PUFFIN"
 
     def add(self, other: Tally) -> None:
         self.files += other.files
         self.rows += other.rows
         self.bytes += other.bytes
+        self.vectors += other.vectors
 
 
 @dataclass(slots=True)
@@ -158,26 +163,19 @@ def _iter_records(
             tally.min_sequence_number = number
         change = changes.get(entry.id, unchanged)
         if change.is_removed:
-            tally.removed.count(entry.rows, size_of(entry.file))
+            tally.removed.count(entry.file)
             yield build_entry(entry, DELETION, snapshot.id, version)
         else:
             if entry.snapshot_id is None:
                 raise UnreadableError(f"the entry of {entry.path:.200} has no snapshot id")
-            tally.existing.count(entry.rows, size_of(entry.file))
+            tally.existing.count(entry.file)
             yield build_entry(entry, EXISTING, entry.snapshot_id, version)
         for new_file in change.additions:
             record = build_entry(entry, ADDITION, snapshot.id, version, new_file)
-            tally.added.count(record["data_file"]["record_count"], size_of(record["data_file"]))
+            tally.added.count(record["data_file"])
             yield record
         if change is not unchanged:
             tally.partitions.add((manifest.file.spec_id, repr(entry.partition)))
-
-
-def size_of(file: Mapping[str, Any]) -> int:
-    """Return the number of bytes of a file of a manifest; of a deletion vector, those of its part
-    of the file."""
-    size: int = file.get("content_size_in_bytes") or file["file_size_in_bytes"]
-    return size
 
 
 def build_manifest_list(
@@ -267,12 +265,13 @@ def _summarize(
         "changed-partition-count": str(len(partitions)),
     }
     for word, tally in (("added", added[DELETES]), ("removed", removed[DELETES])):
-        if tally.files:
-            summary |= {
-                f"{word}-delete-files": str(tally.files),
-                f"{word}-position-delete-files": str(tally.files),
-                f"{word}-position-deletes": str(tally.rows),
-            }
+        counts = {
+            f"{word}-delete-files": tally.files,
+            f"{word}-position-delete-files": tally.files - tally.vectors,
+            f"{word}-dvs": tally.vectors,
+            f"{word}-position-deletes": tally.rows,
+        }
+        summary |= {name: str(count) for name, count in counts.items() if count}
     summary |= _change_totals(metadata, differences)
     summary["sbbf.operation"] = change.operation
     if change.columns:

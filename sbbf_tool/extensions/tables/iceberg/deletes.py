@@ -1,10 +1,10 @@
 """Deletes of a snapshot, and which of them apply to a data file (Iceberg specification, "Position
 Delete Files", "Deletion Vectors", "Scan Planning").
 
-Position deletes name data files by their locations, so those of a file do not reach its copy: they
-are carried over to it by the same commit. A delete applies if it is not older than the data file,
-and of the same partition. Readers differ about a delete of another partition that names the file;
-with such a delete, or one that cannot be read, the file is not replaced.
+Position deletes and deletion vectors name data files by their locations, so those of a file do not
+reach its copy: they are carried over to it by the same commit. A delete applies if it is not older
+than the data file, and of the same partition. Readers differ about a delete of another partition
+that names the file; with such a delete, or one that cannot be read, the file is not replaced.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     IcebergEntry,
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
+from sbbf_tool.extensions.tables.iceberg.puffin import PuffinVector
 from sbbf_tool.extensions.tables.iceberg.source import open_name
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
@@ -33,10 +34,11 @@ _OF_ANOTHER_PARTITION = (
     "rows are deleted by position, by a file of another partition: compact the file first"
 )
 _NOT_READ = (
-    "rows are deleted by position, by a file that is encrypted, not in Parquet, or in the table "
-    "twice: compact the data file first"
+    "rows are deleted by position, by a file that is encrypted, in another format than that of the "
+    "table's version, or in the table twice: compact the data file first"
 )
-_FORMAT_3 = "rows are deleted by position: compact the file first"
+_OF_VECTOR = ("referenced_data_file", "content_offset", "content_size_in_bytes")
+"""Fields that the entry of a deletion vector must have."""
 
 
 class DataFileKey(NamedTuple):
@@ -65,10 +67,24 @@ class PositionDelete(NamedTuple):
     entry: IcebergEntry
 
     @property
+    def is_vector(self) -> bool:
+        return self.entry.format == "PUFFIN"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return optional(self.entry.file, "key_metadata", bytes) is not None
+
+    @property
     def is_readable(self) -> bool:
         """Whether it is a Parquet file without encryption."""
-        is_encrypted = optional(self.entry.file, "key_metadata", bytes) is not None
-        return self.entry.format == "PARQUET" and not is_encrypted
+        return self.entry.format == "PARQUET" and not self.is_encrypted
+
+    def is_carried(self, format_version: int) -> bool:
+        """Return whether it can be carried over in a table of this format version."""
+        if self.is_vector:
+            is_complete = all(self.entry.file.get(name) is not None for name in _OF_VECTOR)
+            return format_version > 2 and is_complete and not self.is_encrypted
+        return format_version > 1 and self.is_readable
 
     @property
     def single(self) -> str | None:
@@ -82,7 +98,7 @@ class PositionDelete(NamedTuple):
             return False
         if self.upper is None:
             return True
-        return location <= (self.upper if self.entry.format == "PUFFIN" else _end_of(self.upper))
+        return location <= (self.upper if self.is_vector else _end_of(self.upper))
 
     def is_older(self, file: DataFileKey) -> bool:
         """Return whether the data file was written after it, so that it does not apply."""
@@ -152,7 +168,7 @@ class DeleteIndex:
     ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
         file = data_file(spec_id, entry)
-        deletes = [_deletes_of(delete, file.location) for delete in self.near(file)]
+        deletes = [deletes_of(delete, file.location) for delete in self.near(file)]
         vectors = [delete for delete in deletes if isinstance(delete, Vector)]
         if vectors:
             # Earlier position deletes are part of a deletion vector.
@@ -166,9 +182,10 @@ class DeleteIndex:
     def near(self, file: DataFileKey) -> Iterator[PositionDelete]:
         """Yield the position deletes that may name a data file and are not older, of its partition
         or, with the location of a single file, of any."""
-        for length in self._lengths:
-            # Bounds may be the beginnings of locations.
-            for delete in self._by_path.get(file.location[:length], ()):
+        # Bounds may be the beginnings of locations.
+        beginnings = {file.location[:length] for length in self._lengths}
+        for beginning in beginnings:
+            for delete in self._by_path.get(beginning, ()):
                 if delete.includes(file.location) and not delete.is_older(file):
                     yield delete
         for delete in self._by_partition.get(file.partition, ()):
@@ -183,24 +200,25 @@ class DeleteIndex:
 
         Raises UnreadableError if a delete file that must be read is damaged.
         """
-        carries = format_version == 2
-        named = _OF_ANOTHER_PARTITION if carries else _FORMAT_3
         reasons: dict[str, str] = {}
         for location, file in files.items():
+            num_vectors = 0
             for delete in self.near(file):
-                if delete.entry.id in self._twice or not delete.is_readable:
-                    reasons[location] = _NOT_READ if carries else _FORMAT_3
+                num_vectors += delete.is_vector
+                is_twice = num_vectors > 1 or delete.entry.id in self._twice
+                if is_twice or not delete.is_carried(format_version):
+                    reasons[location] = _NOT_READ
                 elif delete.single is not None:
                     is_certain = delete.partition == file.partition and delete.single == location
-                    if not (carries and is_certain):
-                        reasons[location] = named
-        for location in self._find_strays(files, of_own_partition=not carries):
-            reasons.setdefault(location, named)
+                    if not is_certain:
+                        reasons[location] = _OF_ANOTHER_PARTITION
+        for location in self._find_strays(files):
+            reasons.setdefault(location, _OF_ANOTHER_PARTITION)
         return reasons
 
-    def _find_strays(self, files: Mapping[str, DataFileKey], *, of_own_partition: bool) -> set[str]:
+    def _find_strays(self, files: Mapping[str, DataFileKey]) -> set[str]:
         """Return the locations of these data files that are named by a delete file of several
-        data files of another partition or, with `of_own_partition`, of any.
+        data files of another partition.
 
         Such a file is read; if it is not a Parquet file, all data files between its bounds count as
         named.
@@ -212,8 +230,7 @@ class DeleteIndex:
                 candidates = set[str]()
                 for location in _between(ordered, delete):
                     file = files[location]
-                    is_own = delete.partition == file.partition
-                    if not delete.is_older(file) and (of_own_partition or not is_own):
+                    if delete.partition != file.partition and not delete.is_older(file):
                         candidates.add(location)
                 candidates -= strays
                 if candidates and delete.is_readable:
@@ -244,15 +261,17 @@ def _read_named(delete_file: str, candidates: AbstractSet[str]) -> set[str]:
     return named
 
 
-def _deletes_of(delete: PositionDelete, location: str) -> PositionFile | Vector | UnknownDeletes:
+def deletes_of(delete: PositionDelete, location: str) -> PositionFile | Vector | UnknownDeletes:
     """Return the deletes of a delete file for one data file."""
     entry = delete.entry
     if delete.is_readable:
         return PositionFile(open_name(entry.path), location)
-    if delete.lower == location:
+    if delete.is_vector and delete.lower == location:
         offset = optional(entry.file, "content_offset", int)
         if offset is not None:
-            return Vector(entry.rows, open_name(entry.path), offset)
+            length = optional(entry.file, "content_size_in_bytes", int)
+            path = open_name(entry.path)
+            return PuffinVector(entry.rows, path, offset, data_file=location, length=length)
     return UnknownDeletes(
         f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not "
         "read"

@@ -52,6 +52,8 @@ _BY_CATALOG = (
 class FolderSource(MetadataSource):
     """The metadata in the folder of a table."""
 
+    undo_lacks_names = True
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._folder = places.absolute(name).rstrip("/")

@@ -211,7 +211,7 @@ def build_entry(
         record["file_sequence_number"] = None if is_new else entry.file_sequence_number
         file.setdefault("content", DATA)
     if format_version > 2:
-        file["first_row_id"] = entry.first_row_id
+        file["first_row_id"] = entry.first_row_id if entry.content == DATA else None
     return record
 
 

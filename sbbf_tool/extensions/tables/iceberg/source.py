@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
@@ -128,6 +128,8 @@ class MetadataSource(ABC):
     """The table as the user named it."""
     access: Access = Access()
     """Access to the table's files."""
+    undo_lacks_names: ClassVar[bool] = False
+    """See `Table.undo_lacks_names`."""
 
     @property
     def why_unchangeable(self) -> RefusedError | None:

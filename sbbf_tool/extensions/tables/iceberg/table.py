@@ -171,6 +171,7 @@ class Publication:
             carried = carry_deletes(
                 deletes,
                 copied,
+                metadata.format_version,
                 partial(scan.find_live, state, manifests),
                 partial(_create, scratch, state),
             )
@@ -334,6 +335,7 @@ class IcebergTable(LakeTable):
             self.columns = build_column_names(metadata.schema, metadata.properties)
             self.partition_types = scan.partition_texts(metadata).types
             self.why_unchangeable = source.why_unchangeable
+            self.undo_lacks_names = source.undo_lacks_names
             self.access = source.access
             self._full_names = {leaf.name: leaf.path for leaf in leaves(metadata.schema)}
 

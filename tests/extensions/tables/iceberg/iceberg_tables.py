@@ -23,6 +23,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import NewSnapshot, build_m
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     ADDITION,
     FILE_PATH_ID,
+    IcebergEntry,
     build_entry,
     build_manifest,
     parse_manifest_list,
@@ -31,6 +32,7 @@ from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableStat
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.running.table import Change, Commit, LiveFile
+from support.delta_logs import vector_file
 
 ADD = Change("ADD BLOOM FILTERS", ("id",))
 
@@ -197,8 +199,7 @@ def delete_by_position(
     add_delete_file(
         source,
         path,
-        {"content": 1, "lower_bounds": None, "upper_bounds": None, **encoded},
-        len(pairs),
+        {"lower_bounds": None, "upper_bounds": None, **encoded, "record_count": len(pairs)},
     )
     return path
 
@@ -213,14 +214,70 @@ def delete_by_value(
     add_delete_file(
         source,
         path,
-        {"content": 2, "equality_ids": [field_id], "lower_bounds": None, "upper_bounds": None},
-        len(values),
+        {
+            "content": 2,
+            "equality_ids": [field_id],
+            "lower_bounds": None,
+            "upper_bounds": None,
+            "record_count": len(values),
+        },
     )
 
 
-def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], count: int) -> None:
-    """Commit a delete file with the partition of the first data file, and these fields in its
-    entry."""
+def delete_by_vectors(
+    source: MetadataSource, folder: Path, positions: Mapping[str, Sequence[int]], **fields: Any
+) -> Path:
+    """Commit deletion vectors, all in one Puffin file, for data files given by location; `fields`
+    change all entries."""
+    path = folder / f"deletes-{os.urandom(4).hex()}.puffin"
+    data = b"PFA1"
+    blobs = []
+    entries = []
+    for location, numbers in positions.items():
+        vector = vector_file(list(numbers))
+        properties = {"referenced-data-file": location, "cardinality": str(len(numbers))}
+        blob = {"type": "deletion-vector-v1", "fields": [2147483645], "properties": properties}
+        place = {"offset": len(data), "length": len(vector)}
+        blobs.append({**blob, **place, "snapshot-id": -1, "sequence-number": -1})
+        entry = {
+            "file_format": "PUFFIN",
+            "referenced_data_file": location,
+            "content_offset": len(data),
+            "content_size_in_bytes": len(vector),
+            "record_count": len(numbers),
+            "lower_bounds": None,
+            "upper_bounds": None,
+        }
+        entries.append({**entry, **fields})
+        data += vector
+    path.write_bytes(data + puffin_footer({"blobs": blobs}))
+    add_delete_file(source, path, *entries)
+    return path
+
+
+def puffin_footer(tree: Mapping[str, Any]) -> bytes:
+    footer = json.dumps(tree).encode()
+    return b"PFA1" + footer + len(footer).to_bytes(4, "little") + bytes(4) + b"PFA1"
+
+
+def deletes_of(source: MetadataSource) -> tuple[list[IcebergEntry], list[IcebergEntry]]:
+    """The entries of the current snapshot's delete manifests: those that are live, and those that
+    this snapshot removed."""
+    state = source.load()
+    assert state.metadata.current is not None
+    _, manifests = scan.read_manifest_list(state, state.metadata.current)
+    live = []
+    removed = []
+    for manifest in manifests:
+        if manifest.content == 1:
+            for entry in scan.open_manifest(state, manifest).entries():
+                (removed if entry.status == 2 else live).append(entry)
+    return live, removed
+
+
+def add_delete_file(source: MetadataSource, path: Path, *deletes: Mapping[str, Any]) -> None:
+    """Commit a delete file with the partition of the first data file: an entry per delete, with
+    these fields."""
     state = source.load()
     metadata = state.metadata
     assert metadata.current is not None
@@ -228,23 +285,28 @@ def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], 
     assert header is not None
     model = scan.open_manifest(state, next(file for file in manifests if file.content == 0))
     snapshot = NewSnapshot.after(metadata, 1000 + len(metadata.snapshots), metadata.last_updated_ms)
-    entry = build_entry(next(model.live_entries()), ADDITION, snapshot.id, metadata.format_version)
+    data_entry = next(model.live_entries())
+    model_entry = build_entry(data_entry, ADDITION, snapshot.id, metadata.format_version)
     # What a writer of deletes leaves out is null; numbers are those of the commit.
-    entry |= {"sequence_number": None, "file_sequence_number": None}
     nulls = dict.fromkeys(
         ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "split_offsets")
     )
-    file = {
-        **entry["data_file"],
-        **nulls,
-        "file_path": f"file://{path}",
-        "file_size_in_bytes": path.stat().st_size,
-        "record_count": count,
-    }
-    entry["data_file"] = {**file, **{name: value for name, value in fields.items() if name in file}}
-    data = build_manifest(model.header, [entry], metadata.format_version).replace(
-        b"\x0econtent\x08data", b"\x0econtent\x0edeletes"
-    )
+    entries = []
+    for fields in deletes:
+        file = {
+            **model_entry["data_file"],
+            **nulls,
+            "content": 1,
+            "file_path": f"file://{path}",
+            "file_size_in_bytes": path.stat().st_size,
+            **{name: value for name, value in fields.items() if name != "sequence_number"},
+        }
+        if metadata.format_version > 2:
+            file["first_row_id"] = None
+        sequence_number = fields.get("sequence_number")
+        numbers = {"sequence_number": sequence_number, "file_sequence_number": None}
+        entries.append({**model_entry, **numbers, "data_file": file})
+    data = build_manifest(model.header, entries, metadata.format_version, of_deletes=True)
     location = join(state.metadata_folder, f"{os.urandom(8).hex()}.avro")
     Path(location.removeprefix("file://")).write_bytes(data)
     record = {
@@ -264,13 +326,16 @@ def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], 
         "sequence_number": snapshot.sequence_number,
         "min_sequence_number": snapshot.sequence_number,
         "added_snapshot_id": snapshot.id,
-        "added_files_count": 1,
-        "added_rows_count": count,
+        "added_files_count": len(entries),
+        "added_rows_count": sum(fields["record_count"] for fields in deletes),
     }
-    list_data, _ = build_manifest_list(metadata, header, manifests, {}, snapshot)
+    list_data, added_rows = build_manifest_list(metadata, header, manifests, {}, snapshot)
     complete = _append_record(list_data, record, metadata.format_version)
     location = join(state.metadata_folder, f"snap-{snapshot.id}.avro")
     Path(location.removeprefix("file://")).write_bytes(complete)
+    lineage = {}
+    if metadata.format_version > 2:
+        lineage = {"first-row-id": metadata.next_row_id, "added-rows": added_rows}
     source.commit(
         state,
         {
@@ -281,6 +346,7 @@ def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], 
             "summary": {**metadata.current.summary, "operation": "overwrite"},
             "manifest-list": location,
             "schema-id": metadata.schema_id,
+            **lineage,
         },
         {},
     )

@@ -22,6 +22,7 @@ from extensions.tables.iceberg.iceberg_tables import (
     convert,
     delete_by_position,
     delete_by_value,
+    deletes_of,
     ids_of,
     make_copies,
     make_copy,
@@ -33,7 +34,6 @@ from extensions.tables.iceberg.iceberg_tables import (
 )
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
 from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey, DeleteIndex
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, IcebergEntry
@@ -49,19 +49,6 @@ def locations_of(table):
         path = task.file.file_path
         files[pq.read_table(path.removeprefix("file://"))["id"][0].as_py()] = path
     return [files[number] for number in sorted(files)]
-
-
-def deletes_of(catalog):
-    """The entries of the current snapshot's delete manifests: those that are live, and those that
-    this snapshot removed."""
-    state = source_of(catalog).load()
-    _, manifests = scan.read_manifest_list(state, state.metadata.current)
-    live, removed = [], []
-    for manifest in manifests:
-        if manifest.content == 1:
-            for entry in scan.open_manifest(state, manifest).entries():
-                (removed if entry.status == 2 else live).append(entry)
-    return live, removed
 
 
 def rows_of_all_snapshots(table):
@@ -86,7 +73,7 @@ def test_each_copy_gets_a_delete_file_of_its_own(catalog, table, tmp_path, has_b
     assert after.items() >= before.items()
     copies = locations_of(table)
     assert ids_of(table) == [number for number in range(200) if number not in (3, 50, 99, 100)]
-    live, removed = deletes_of(catalog)
+    live, removed = deletes_of(source_of(catalog))
     assert len(removed) == 2
     assert all(Path(entry.path.removeprefix("file://")).is_file() for entry in removed)
     positions = {}
@@ -123,11 +110,11 @@ def test_a_delete_file_leaves_when_no_live_file_is_named(catalog, table, tmp_pat
         iceberg.commit([make_copy(iceberg, files[0])], ADD)
         table.refresh()
         assert ids_of(table) == expected
-        live, removed = deletes_of(catalog)
+        live, removed = deletes_of(source_of(catalog))
         left.append((len(live), [entry.path for entry in removed]))
     assert left == [(2, []), (3, []), (3, [f"file://{path}"])]
     assert convert(open_table(catalog)).num_files == 3
-    assert [len(entries) for entries in deletes_of(catalog)] == [3, 3]
+    assert [len(entries) for entries in deletes_of(source_of(catalog))] == [3, 3]
     table.refresh()
     assert ids_of(table) == expected
 
@@ -155,9 +142,9 @@ def test_equality_deletes_beside_carried_ones_stay(catalog, table, tmp_path):
     source = source_of(catalog)
     delete_by_value(source, tmp_path, 1, "id", [5, 105])
     delete_by_position(source, tmp_path, {first: [9]})
-    (equality,) = [entry for entry in deletes_of(catalog)[0] if entry.content == 2]
+    (equality,) = [entry for entry in deletes_of(source_of(catalog))[0] if entry.content == 2]
     assert convert(open_table(catalog)).num_files == 2
-    live, _ = deletes_of(catalog)
+    live, _ = deletes_of(source_of(catalog))
     (kept,) = [entry for entry in live if entry.content == 2]
     assert (kept.path, kept.sequence_number) == (equality.path, equality.sequence_number)
     assert len(live) == 2
@@ -204,9 +191,24 @@ def test_deletes_that_do_not_certainly_apply_leave_the_file_out(tmp_path):
     encrypted = entry_of(deletes, 5, (1,), key_metadata=b"k", **bounds("/d/b", "/d/c"))
     assert left_out((0, encrypted)) == {"/d/b", "/d/c", "/d/c2"}
     assert left_out((0, entry_of("/no/file", 5, (1,), **bounds("/d/c", "/d/c")))) == {"/d/c2"}
-    assert left_out((0, applied), version=3) == {"/d/b", "/d/c"}
     single = entry_of("/no/file", 5, (1,), referenced_data_file="/d/d")
-    assert (left_out((0, single)), left_out((0, single), version=3)) == (set(), {"/d/d"})
+    for version, expected in ((1, {"/d/d"}), (2, set()), (3, set())):
+        assert left_out((0, single), version=version) == expected
+    fields = {"content_offset": 4, "content_size_in_bytes": 50, "referenced_data_file": "/d/d"}
+    vector = replace(entry_of("/no/file", 5, (1,), **fields), format="PUFFIN")
+    assert left_out((0, vector), version=3) == set()
+    assert left_out((0, vector), version=2) == {"/d/d"}
+    assert left_out((1, vector), version=3) == {"/d/d"}
+    other = entry_of("/other/file", 5, (1,), **fields)
+    assert left_out((0, vector), (0, replace(other, format="PUFFIN")), version=3) == {"/d/d"}
+    assert left_out((0, vector), (0, single), version=3) == set()
+    for name in fields:
+        incomplete = entry_of(
+            "/no/file", 5, (1,), **{**fields, name: None}, **bounds("/d/d", "/d/d")
+        )
+        assert left_out((0, replace(incomplete, format="PUFFIN")), version=3) == {"/d/d"}
+    secret = replace(entry_of("/no/file", 5, (1,), **fields, key_metadata=b"k"), format="PUFFIN")
+    assert left_out((0, secret), version=3) == {"/d/d"}
 
 
 def test_damaged_deletes_change_nothing(catalog, table, tmp_path):
@@ -269,7 +271,7 @@ def test_deletes_of_a_rival_are_carried_by_the_next_attempt(catalog, table, tmp_
     )
     commit = convert(IcebergTable(source))
     assert (commit.rebuilds, commit.num_files, commit.vanished) == (3, 2, ())
-    live, _ = deletes_of(catalog)
+    live, _ = deletes_of(source_of(catalog))
     copies = {file.path for file in open_table(catalog).live_files()}
     positions = {}
     for entry in live:

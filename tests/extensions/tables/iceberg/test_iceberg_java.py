@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from extensions.tables.iceberg.iceberg_tables import (
     ADD,
@@ -139,6 +140,10 @@ class JavaIceberg:
         io = self._iceberg.hadoop.HadoopFileIO(self.jvm.org.apache.hadoop.conf.Configuration())
         return self._iceberg.TableMetadataParser.read(io, location)
 
+    def format_version(self, table: Any) -> int:
+        version: int = table.operations().current().formatVersion()
+        return version
+
     def load(self, folder: Path) -> Any:
         return self._tables.load(str(folder))
 
@@ -209,8 +214,9 @@ class JavaIceberg:
         )
         return (builder.withPartitionPath(partition) if partition else builder).build()
 
-    def delete_vector(self, table: Any, location: str, positions: Sequence[int]) -> None:
-        """Commit a deletion vector for a data file (format 3)."""
+    def delete_by_vectors(self, table: Any, positions: Mapping[str, Sequence[int]]) -> None:
+        """Commit deletion vectors, all in one Puffin file, for data files given by location; they
+        also have the rows that are deleted by position already (format 3)."""
         factory = (
             self._iceberg.io.OutputFileFactory.builderFor(table, 1, 1)
             .format(self._iceberg.FileFormat.PUFFIN)
@@ -218,10 +224,22 @@ class JavaIceberg:
         )
         no_vector = self.jvm.com.google.common.base.Functions.constant(None)
         writer = self._iceberg.deletes.BaseDVFileWriter(factory, no_vector)
-        for position in positions:
-            writer.delete(location, position, table.spec(), None)
-        writer.close()
         delta = table.newRowDelta()
+        delta.validateFromSnapshot(table.currentSnapshot().snapshotId())
+        for task in self.plan(table):
+            location = task.file().location()
+            if location not in positions:
+                continue
+            rows = set(positions[location])
+            for delete in task.deletes():
+                if delete.content().id() == 1:
+                    rows |= deleted_positions(delete, location)
+                    if delete.contentOffset() is not None:
+                        delta.removeDeletes(delete)
+            partition = task.file().partition() if task.spec().isPartitioned() else None
+            for position in sorted(rows):
+                writer.delete(location, position, task.spec(), partition)
+        writer.close()
         for file in writer.result().deleteFiles():
             delta.addDeletes(file)
         delta.commit()
@@ -264,35 +282,29 @@ class JavaIceberg:
         rows.close()
         return sorted(values)
 
+    def plan(self, table: Any) -> Iterator[Any]:
+        """Yield a task per data file of the current snapshot."""
+        iterator = table.newScan().planFiles().iterator()
+        while iterator.hasNext():
+            yield iterator.next()
+
     def live_files(self, table: Any) -> list[tuple[str, int, int]]:
         """Return location, data sequence number and size of the data files of the current
         snapshot."""
-        files = []
-        iterator = table.newScan().planFiles().iterator()
-        while iterator.hasNext():
-            file = iterator.next().file()
-            files.append((file.location(), file.dataSequenceNumber(), file.fileSizeInBytes()))
-        return files
+        return [
+            (file.location(), file.dataSequenceNumber(), file.fileSizeInBytes())
+            for file in self.tasks(table)
+        ]
 
     def tasks(self, table: Any) -> list[Any]:
         """Return the data files of the current snapshot."""
-        files = []
-        iterator = table.newScan().planFiles().iterator()
-        while iterator.hasNext():
-            files.append(iterator.next().file())
-        return files
+        return [task.file() for task in self.plan(table)]
 
     def find_file(self, table: Any, first_id: int) -> Any:
         """Return the data file whose first row has this `id`."""
-        iterator = table.newScan().planFiles().iterator()
-        while iterator.hasNext():
-            file = iterator.next().file()
-            if (
-                pq.read_table(file.location().removeprefix("file:"), columns=["id"])["id"][
-                    0
-                ].as_py()
-                == first_id
-            ):
+        for file in self.tasks(table):
+            path = file.location().removeprefix("file:")
+            if pq.read_table(path, columns=["id"])["id"][0].as_py() == first_id:
                 return file
         raise AssertionError(f"no file begins with id {first_id}")
 
@@ -301,6 +313,17 @@ class JavaIceberg:
 
     def ids(self, folder: Path) -> list[int]:
         return [row[0] for row in self.read(folder)]
+
+
+def deleted_positions(delete: Any, location: str) -> set[int]:
+    """Return the positions in a data file that a delete file or deletion vector has."""
+    path = Path(delete.location().removeprefix("file:"))
+    offset = delete.contentOffset()
+    if offset is None:
+        table = pq.read_table(path, filters=[("file_path", "=", location)])
+        return set(table["pos"].to_pylist())
+    blob = path.read_bytes()[offset : offset + delete.contentSizeInBytes()]
+    return set(BitMap64.deserialize(blob[8:-4]))
 
 
 def list_of(jvm: Any, values: Sequence[str]) -> Any:
@@ -418,22 +441,33 @@ def test_equality_deletes_reach_the_copies(java, tmp_path, version):
     assert java.read(folder, "id", "name") == before
 
 
-def test_deletion_vectors_keep_their_files_and_row_ids_stay(java, tmp_path):
+def test_deletion_vectors_are_carried_and_row_ids_stay(java, tmp_path):
     folder = tmp_path / "t"
     table = java.create(folder, 3)
     for start in (0, 100, 200):
         java.append(table, start, 100)
-    java.delete_vector(table, java.data_files(table)[0], [0, 1, 2])
+    first, second, _ = [java.find_file(table, start).location() for start in (0, 100, 200)]
+    java.delete_by_vectors(table, {first: [0, 1, 2], second: [99]})
+    table.refresh()
+    java.delete_by_vectors(table, {first: [50]})
     before = java.row_ids(folder)
-    assert len(before) == 297
-    assert len({number for _, number in before}) == 297
-    assert convert(open_folder(str(folder))).num_files == 2
+    assert len({number for _, number in before}) == 295
+    assert convert(open_folder(str(folder))).num_files == 3
     assert java.row_ids(folder) == before
     table.refresh()
+    summary = dict(table.currentSnapshot().summary())
+    assert {name: summary.get(name) for name in ("added-dvs", "removed-dvs", "total-delete-files",
+        "added-delete-files", "added-position-delete-files", "added-position-deletes",
+        "removed-position-deletes", "total-position-deletes")} == {
+        "added-dvs": "2", "removed-dvs": "2", "added-delete-files": "2", "total-delete-files": "2",
+        "added-position-delete-files": None, "added-position-deletes": "5",
+        "removed-position-deletes": "5", "total-position-deletes": "5",
+    }  # fmt: skip
+    java.delete_by_vectors(table, {java.find_file(table, 100).location(): [0]})
     java.append(table, 300, 10)
     after = java.row_ids(folder)
-    assert after[:297] == before
-    assert len({number for _, number in after}) == 307
+    assert after[:294] == [row for row in before if row[0] != 100]
+    assert len({number for _, number in after}) == 304
 
 
 def test_a_table_that_becomes_format_3_gets_row_ids(java, tmp_path):
@@ -452,20 +486,26 @@ def test_a_table_that_becomes_format_3_gets_row_ids(java, tmp_path):
     assert len({number for _, number in java.row_ids(folder)}) == 210
 
 
-def test_commits_are_built_again_after_those_of_java(java, tmp_path):
+@pytest.mark.parametrize("version", [2, 3])
+def test_commits_are_built_again_after_those_of_java(java, tmp_path, version):
     folder = tmp_path / "t"
-    table = java.create(folder, 2)
+    table = java.create(folder, version)
     file = java.append(table, 0, 100)
     java.append(table, 100, 100)
     rival = java.load(folder)
+
+    def delete_position():
+        rival.refresh()
+        if version == 2:
+            deletes = java.position_deletes(rival, {file.location(): [0]})
+            rival.newRowDelta().addDeletes(deletes).commit()
+        else:
+            java.delete_by_vectors(rival, {file.location(): [0]})
+
     source = RacingSource(
         FolderSource(str(folder)),
         lambda: java.append(rival, 200, 10),
-        lambda: (
-            rival.newRowDelta()
-            .addDeletes(java.position_deletes(rival, {file.location(): [0]}))
-            .commit()
-        ),
+        delete_position,
         lambda: rival.newRowDelta().addDeletes(java.equality_deletes(rival, [150])).commit(),
     )
     commit = convert(IcebergTable(source))
@@ -473,17 +513,22 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
     assert java.ids(folder) == [number for number in range(1, 210) if number != 150]
 
 
-def test_position_deletes_of_random_tables(java, tmp_path):
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_random_tables(java, tmp_path, version):
     """Rows of every snapshot stay, whatever deletes the files have: of one file or of several, of
     files that left and came back, of an old spec; with equality deletes beside them, and with
-    commits of some of the files. Then Java deletes from the copies, and goes back."""
+    commits of some of the files; in format 3 also those from before an upgrade. Then Java deletes
+    from the copies, and goes back."""
     carried = 0
     for seed in range(10):
         random = Random(seed)
         folder = tmp_path / f"t{seed}"
-        table = java.create(folder, 2, partition=random.choice((None, "name")))
+        first_version = random.choice((2, version))
+        table = java.create(folder, first_version, partition=random.choice((None, "name")))
         files = RandomFiles(java, table, random)
-        for _ in range(14):
+        for number in range(14):
+            if first_version < version and number == 7:
+                table.updateProperties().set("format-version", "3").commit()
             files.change()
             if random.random() < 0.4:
                 before = java.rows_of_snapshots(folder)
@@ -498,7 +543,11 @@ def test_position_deletes_of_random_tables(java, tmp_path):
                 current = table.currentSnapshot()
                 if copies:
                     assert after[current.snapshotId()] == before[current.parentId()]
-                carried += int(current.summary().get("added-position-delete-files") or 0)
+                summary = current.summary()
+                positions = int(summary.get("added-position-delete-files") or 0)
+                vectors = int(summary.get("added-dvs") or 0)
+                assert not (positions if files.has_vectors() else vectors) or not copies
+                carried += vectors if version == 3 else positions
     assert carried > 20
 
 
@@ -523,6 +572,9 @@ class RandomFiles:
             changes.append(self.add_again)
         self.random.choice(changes)(files)
 
+    def has_vectors(self) -> bool:
+        return bool(self.java.format_version(self.table) > 2)
+
     def partition(self) -> str | None:
         return f"name={self.random.choice('ab')}" if self.table.spec().isPartitioned() else None
 
@@ -532,6 +584,10 @@ class RandomFiles:
 
     def delete_positions(self, files: list[Any]) -> None:
         chosen = self.random.sample(files, self.random.randint(1, min(3, len(files))))
+        if self.has_vectors():
+            vectors = {file.location(): self.random.sample(range(8), 2) for file in chosen}
+            self.java.delete_by_vectors(self.table, vectors)
+            return
         first = chosen[0]
         same = [file for file in chosen if str(file.partition()) == str(first.partition())]
         if self.random.random() < 0.2:
@@ -573,8 +629,8 @@ def test_deleted_rows_are_not_present(java, tmp_path, version):
         ).commit()
         table.newRowDelta().addDeletes(java.position_deletes(table, {files[2]: [50]})).commit()
     else:
-        for file, positions in ((files[0], [3, 99]), (files[1], [*range(20, 90)])):
-            java.delete_vector(table, file, positions)
+        vectors = {files[0]: [3, 99], files[1]: [*range(20, 90)]}
+        java.delete_by_vectors(table, vectors)
     expected = dict.fromkeys(java.ids(folder), 1)
     assert len(expected) < 300
     assert count_present(folder, range(310)) == expected

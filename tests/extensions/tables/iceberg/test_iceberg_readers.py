@@ -22,15 +22,19 @@ from extensions.tables.iceberg.iceberg_tables import (
     ADD,
     convert,
     delete_by_position,
+    delete_by_vectors,
+    edit_metadata,
     ids_of,
     make_copies,
     make_copy,
+    newest_metadata,
     open_static,
     open_table,
     rows,
     source_of,
     to_hadoop,
 )
+from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from support.ducklakes import DuckDB
 from support.environments import NotInstallableError
@@ -239,14 +243,18 @@ open_folder(sys.argv[1]).commit(copies, ADD)
 """
 
 
-@pytest.mark.heavy(2)
-def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table, tmp_path):
+@pytest.mark.heavy(3)
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table, tmp_path, version):
     location = f"file://{next(iter(open_table(catalog).live_files())).path}"
-    delete_by_position(source_of(catalog), tmp_path, {location: [0, 1]})
-    table.refresh()
-    expected = ids_of(table)
-    assert len(expected) == 198
     folder = to_hadoop(table)
+    if version == 2:
+        delete_by_position(FolderSource(str(folder)), tmp_path, {location: [0, 1]})
+    else:
+        edit_metadata(folder, format_version=3, next_row_id=0)
+        delete_by_vectors(FolderSource(str(folder)), tmp_path, {location: [0, 1]})
+    expected = ids_of(open_static(folder))
+    assert len(expected) == 198
     copies = make_copies(open_folder(str(folder)))
     pairs = [f"{copy.old_path}|{copy.new_path}" for copy in copies]
     for step in range(1, 200, 3):
@@ -270,34 +278,40 @@ def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table, tmp_path):
 
 @pytest.mark.environment(minutes=2)
 @pytest.mark.nightly(2)
-def test_duckdb_reads_the_rows_of_every_snapshot(catalog, table, tmp_path):
-    """Position delete files of one and of several data files, with equality deletes beside them."""
+@pytest.mark.parametrize("version", [2, 3])
+def test_duckdb_reads_the_rows_of_every_snapshot(catalog, table, tmp_path, version):
+    """Position delete files of one and of several data files; in format 3, deletion vectors beside
+    those from before the upgrade."""
     try:
         duckdb = DuckDB("1.5.5", "duckdb-iceberg", ("avro", "iceberg"))
     except NotInstallableError as error:
         pytest.skip(str(error))
     first, second = [f"file://{file.path}" for file in open_table(catalog).live_files()]
-    source = source_of(catalog)
+    folder = to_hadoop(table)
+    source = FolderSource(str(folder))
     delete_by_position(source, tmp_path, {first: [0, 1], second: [2]})
-    delete_by_position(source, tmp_path, {first: [1, 99]})
+    if version == 2:
+        delete_by_position(source, tmp_path, {first: [1, 99]})
+    else:
+        edit_metadata(folder, format_version=3, next_row_id=0)
+        delete_by_vectors(source, tmp_path, {first: [0, 1, 99]})
     with duckdb:
 
         def read():
-            table.refresh()
-            path = table.metadata_location.removeprefix("file://")
+            path = newest_metadata(folder)
             return {
-                snapshot.snapshot_id: duckdb.run(
+                snapshot: duckdb.run(
                     f"SELECT id, day FROM iceberg_scan('{path}', "
-                    f"snapshot_from_id = {snapshot.snapshot_id}) ORDER BY id"
+                    f"snapshot_from_id = {snapshot}) ORDER BY id"
                 )
-                for snapshot in table.snapshots()
+                for snapshot in source.load().metadata.snapshots
             }
 
         before = read()
-        assert len(before[table.current_snapshot().snapshot_id]) == 196
-        iceberg = open_table(catalog)
+        assert len(before[source.load().metadata.current.id]) == 196
+        iceberg = open_folder(str(folder))
         iceberg.commit([make_copy(iceberg, next(iter(iceberg.live_files())))], ADD)
-        assert convert(open_table(catalog)).num_files == 2
+        assert convert(open_folder(str(folder))).num_files == 2
         after = read()
         assert after.items() >= before.items()
-        assert after[table.current_snapshot().snapshot_id] == list(before.values())[-1]
+        assert after[source.load().metadata.current.id] == list(before.values())[-1]
