@@ -300,7 +300,9 @@ class ReadingVerb(Verb[Report]):
         scanned: Any = None if scan is None else scan([os.fsdecode(path)])[0]
         if scanned is None:
             return
-        expected = replace(report, bytes_read=scanned.bytes_read, requests=scanned.requests)
+        expected = report
+        if hasattr(report, "requests"):
+            expected = replace(report, bytes_read=scanned.bytes_read, requests=scanned.requests)
         assert scanned == expected, f"{path}: the scan answers {scanned!r}, not {expected!r}"
 
 

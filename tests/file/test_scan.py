@@ -22,10 +22,21 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import footer_structs, large_footers
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.running.run import run
+from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import COMPARE_SCANS
 from support.corpus_edits import edit_footer
-from support.scans import Compared, compare, compare_mutants, join, mutants, sample, split
+from support.scans import (
+    QUICK_POLICIES,
+    Compared,
+    compare,
+    compare_fitting_files,
+    compare_mutants,
+    join,
+    mutants,
+    sample,
+    split,
+)
 from support.tables import each
 
 pytestmark = pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan was not built")
@@ -33,7 +44,7 @@ pytestmark = pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan
 VALUES = ("0", "1", "7", "42", "name 7", "a", "-1.5", "2024-01-01", "2024-01-01 00:00:00", "0x00ff")
 
 
-def scanned(verb: Probe, paths: list[str], **given: Any) -> list[Any]:
+def scanned(verb: Probe | Check, paths: list[str], **given: Any) -> list[Any]:
     """Return the report of each file, or None."""
     scan_files = verb.scanner(Context(**given))
     assert scan_files is not None
@@ -59,6 +70,8 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
                 columns = [column.name for column in file.footer.columns]
         except SbbfError:
             columns = ["id"]
+        for policy in QUICK_POLICIES:
+            total += _compare_or_fail_alike(Check(policy), str(path))
         for name in columns[:40]:
             for value in values:
                 for verb in (
@@ -70,7 +83,7 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
     return total
 
 
-def _compare_or_fail_alike(verb: Probe, path: str) -> Compared:
+def _compare_or_fail_alike(verb: Probe | Check, path: str) -> Compared:
     """Compare the answers of a file; a scan declines a file that cannot be queried."""
     try:
         verb.carry(path, Context(strict=False))
@@ -96,6 +109,21 @@ def test_generated_and_damaged_files(tmp_path):
     counts = compare_mutants(tmp_path, 1, rounds=12)
     assert counts["answered"] > 200
     assert counts["without"] > 20
+
+
+def test_filters_that_fit_are_those_without_findings(tmp_path):
+    counts = compare_fitting_files(tmp_path, 1, rounds=120)
+    assert counts["answered"] > 50
+    assert counts["declined"] > 100
+    counts = compare_fitting_files(tmp_path, 2, rounds=12, num_mutants=16)
+    assert counts["answered"] > 20
+
+
+@pytest.mark.nightly(minutes=10)
+@each("seed", range(4))
+def test_many_files_with_filters(tmp_path, seed):
+    assert compare_fitting_files(tmp_path, 10 + seed, rounds=400)["answered"] > 1000
+    assert compare_fitting_files(tmp_path, 20 + seed, rounds=60, num_mutants=8)["answered"] > 1000
 
 
 @pytest.mark.nightly(minutes=40)
