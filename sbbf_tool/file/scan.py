@@ -56,6 +56,7 @@ class ScannedFile(NamedTuple):
 
     judgment: KindJudgment
     row_groups: int
+    size: int
     bytes_read: int
     hashes: Sequence[tuple[int, int]] = ()
     """The hashes that filters may hold: row group, and place in the row of the question; none if
@@ -230,6 +231,7 @@ def _scan_places(
         answers[place] = ScannedFile(
             judgment,
             found.row_groups,
+            found.size,
             found.bytes_read,
             hits.get(number, ()),
             matches.get(number, ()),
@@ -276,7 +278,7 @@ def _read_bounds(packed: bytes) -> dict[int, tuple[bytes, bytes]]:
 def _is_stated_by_folder(path: str, judgment: KindJudgment) -> bool:
     """Return whether the folder of a file states its column: see `doubts.doubt_of_folder`."""
     if judgment.question is None:
-        return bool(judgment.report.named_columns)
+        return any(column.type is None for column in judgment.report.named_columns)
     column: Column = judgment.question.column
     if len(column.path) > 1:
         return False

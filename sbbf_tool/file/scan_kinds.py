@@ -48,6 +48,7 @@ _HAS_USUAL = 32
 _CONFIRMS = 64
 _WITH_BOUNDS = 128
 _OF_FILTERS = 256
+_BITS_ALONE = 512
 _NO_ORDER = 0
 _ORDERS = {
     statistics.SIGNED: 1,
@@ -80,6 +81,9 @@ class FilterDemand(NamedTuple):
     """The same of a filter that is large for its data."""
     from_bytes: int = 0
     from_bytes_if_large: int = 0
+
+
+_NOT_ASKED_FOR = FilterDemand(0, 0, 0)
 
 
 class KindJudgment(Frozen):
@@ -159,11 +163,19 @@ def judge_kind(
 
 
 def judge_filters(
-    file: ParquetFile, key: bytes, report: Any, demands: Mapping[int, FilterDemand] | None
+    file: ParquetFile,
+    key: bytes,
+    report: Any,
+    demands: Mapping[int, FilterDemand] | None,
+    *,
+    bits_alone: bool = False,
 ) -> KindJudgment | None:
-    """Judge the kind of a file whose filters all fit, by what is demanded of the filter of each
-    column; without demands, all files of the kind decline. None if the file shows nothing about
-    its kind."""
+    """Judge the kind of a file whose filters all fit, by what is demanded of the filters of
+    columns; without demands, all files of the kind decline. None if the file shows nothing about
+    its kind.
+
+    With `bits_alone`, neither the order of row groups nor the cost of a filter counts.
+    """
     footer = file.footer
     numbers_by_column = Counter(column for _, column in footer.filter_places())
     leaves = bytearray()
@@ -181,9 +193,12 @@ def judge_filters(
                 if form is None:
                     return None
                 packed += _numbers(*form, 0, column.max_definition)
-                packed += array("q", demands[column.index]).tobytes()
+                demand = demands.get(column.index, _NOT_ASKED_FOR)
+                packed += array("q", demand).tobytes()
         leaves.append(leaf)
     flags = _OF_FILTERS
+    if bits_alone:
+        flags |= _BITS_ALONE
     if demands is None:
         flags |= _ALWAYS_DECLINES
     kind = (key, _numbers(flags, len(leaves)), bytes(leaves), bytes(packed), b"")

@@ -17,7 +17,7 @@ enum {
 /* What the filters of one leaf must be. */
 struct demand {
     struct kind leaf; /* How its bounds compare. */
-    int64_t least_bytes, most_bytes;
+    int64_t least_bytes, most_bytes; /* 0 at most: the filters of the leaf are not asked for. */
     int64_t most_product; /* The greatest mean of the products of the bits set in the words of a block. */
     /* The fewest bits set, of each 2^32, of a filter of that many bytes and more: of any, and of one that is large for its data. */
     int64_t least_fill[2], from_bytes[2];
@@ -90,7 +90,7 @@ static int compare_spans(const void *a, const void *b)
 
 /* Return whether pages, page indexes and filters share no byte, and leave few bytes of the file to nothing: see overlaps.py and file_facts.py. The
  * spans get the filters too. */
-static int are_apart(const struct input *in, struct walk *w)
+static int are_apart(const struct input *in, struct walk *w, int bits_alone)
 {
     struct numbers *spans = &w->s->spans, *filters = &w->s->filters;
     int64_t position = 4, unreferenced = 0;
@@ -106,7 +106,7 @@ static int are_apart(const struct input *in, struct walk *w)
         position = spans->items[at + 1];
     }
     unreferenced += w->footer_start - position;
-    return position <= w->footer_start && (unreferenced < MOST_UNREFERENCED || unreferenced < in->size / 100 - 1);
+    return position <= w->footer_start && (bits_alone || unreferenced < MOST_UNREFERENCED || unreferenced < in->size / 100 - 1);
 }
 
 static int fits(struct query *q, const struct chunk *chunk, const struct demand *demand)
@@ -114,7 +114,9 @@ static int fits(struct query *q, const struct chunk *chunk, const struct demand 
     struct scratch *s = q->w->s;
     struct header header;
     int64_t length = chunk->filter_length;
-    if (!chunk->has_filter_length || length > chunk->size || length > MOST_BITSET_BYTES || !make_room(&s->bitset, (size_t)length))
+    if (!chunk->has_filter_length || length > MOST_BITSET_BYTES || !make_room(&s->bitset, (size_t)length))
+        return 0;
+    if (length > chunk->size && !(q->kind->flags & BITS_ALONE))
         return 0;
     const uint8_t *data = view(q->in, s, chunk->filter, (size_t)length, s->bitset.data);
     if (!data || !read_header(data, (size_t)length, &header) || header.length + header.num_bytes != length)
@@ -168,9 +170,10 @@ static int is_fit(struct query *q)
 {
     struct walk *w = q->w;
     const struct kind *kind = q->kind;
-    const int has_filters = w->s->filters.count > 0;
+    const int has_filters = w->s->filters.count > 0, bits_alone = (kind->flags & BITS_ALONE) != 0;
+    const int may_be_sorted = bits_alone || w->num_row_groups == 1;
     struct demand demand;
-    if (w->s->filters.count / 3 > MOST_FILTERS || (has_filters && !are_apart(q->in, w)))
+    if (w->s->filters.count / 3 > MOST_FILTERS || (has_filters && !are_apart(q->in, w, bits_alone)))
         return 0;
     for (uint64_t number = 0; number < w->num_row_groups; number++) {
         size_t count = 0;
@@ -183,7 +186,9 @@ static int is_fit(struct query *q)
             if (!has_filter)
                 continue;
             read_demand(kind, count++, &demand);
-            if (!fits(q, &chunk, &demand) || (w->num_row_groups > 1 && number == 0 && !is_unsorted(w, &demand)))
+            if (!demand.most_bytes)
+                continue;
+            if (!fits(q, &chunk, &demand) || (number == 0 && !may_be_sorted && !is_unsorted(w, &demand)))
                 return 0;
         }
     }

@@ -207,6 +207,7 @@ enum {
     WITH_BOUNDS = 128, /* Warnings depend on min and max of the first row group. */
     CONFIRMS = 64,    /* The column is read where the filter may hold a value: see _confirm.h. */
     OF_FILTERS = 256, /* The question is whether every filter of the file fits: see _fit.h, which says what keys and offsets are. */
+    BITS_ALONE = 512, /* Then neither the order of row groups nor the cost of a filter counts. */
 };
 enum { NUMBERS_OF_KIND = 10 };
 

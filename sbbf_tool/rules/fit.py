@@ -50,10 +50,11 @@ def demand_of_rules(max_fpp: float | None) -> FilterDemand:
     limit = max_fpp or 1
     fpp = min(DEFAULT_FPP, limit)
     smaller_fpp = fpp / FPP_TOLERANCE
+    worst_fpp = min(limit, sizing.SATURATED_FPP)
     return FilterDemand(
         sizing.MIN_BYTES,
         sizing.MAX_BYTES,
-        _product_of(min(limit, sizing.SATURATED_FPP)),
+        _product_of(worst_fpp),
         _fill_of(MUCH_SMALLER, fpp),
         _fill_of(2, smaller_fpp),
         from_bytes=MUCH_SMALLER * sizing.MIN_BYTES,
@@ -68,10 +69,12 @@ def demand_of_request(target: Sizing, forms: int) -> FilterDemand:
         return FilterDemand(num_bytes, num_bytes, _ALL_SET_PRODUCT)
     # Sizes are powers of two.
     share = 2 * SIZE_TOLERANCE
+    most_bytes = min(target.max_bytes, sizing.MAX_BYTES)
+    worst_fpp = FPP_TOLERANCE * target.fpp
     return FilterDemand(
         sizing.MIN_BYTES,
-        min(target.max_bytes, sizing.MAX_BYTES),
-        _product_of(FPP_TOLERANCE * target.fpp),
+        most_bytes,
+        _product_of(worst_fpp),
         _fill_of(share, target.fpp),
         from_bytes=share * sizing.MIN_BYTES,
     )

@@ -67,6 +67,7 @@ from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.verbs.verb import ReadOptions
@@ -135,7 +136,7 @@ class Check(ReadingVerb[CheckReport]):
         return self._shorten(_check(file, self.policy.of(name)))
 
     def scanner(
-        self, context: Context, in_table: TableFile | None = None
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
     ) -> Scanner[CheckReport] | None:
         policy = self.policy
         if in_table is not None or context.keys or not isinstance(policy, Policy):

@@ -162,10 +162,11 @@ class Verb(Frozen, Generic[Report]):
         return Needs()
 
     def scanner(
-        self, context: Context, in_table: TableFile | None = None
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
     ) -> Scanner[Report] | None:
         """Return what answers for local files before they are opened one by one; None if nothing
-        does. Threads share it. `in_table` is what files of a table have in common."""
+        does. Threads share it. `in_table` is what files of a table have in common; `edit` is that
+        of a verb that changes files."""
         return None
 
     def of_file(self, path: FileName) -> Verb[Report]:

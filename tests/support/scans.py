@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import replace
@@ -23,6 +24,8 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.rules.catalog import Policy, make_policy
+from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import Scanner
@@ -32,6 +35,12 @@ QUICK_POLICIES = (
     Policy(quick=True),
     make_policy({"quick": True, "require": ["v"], "max_fpp": 0.02}),
     make_policy({"quick": True, "engines": ["trino"], "ignore": ["efficiency"]}),
+)
+SPECS = (
+    FilterSpec("v", fpp=0.05),
+    FilterSpec(("id", "v"), fpp=0.3),
+    FilterSpec("id", max_bytes=1024),
+    FilterSpec("v", ndv=400),
 )
 ROWS = 60
 ROW_GROUP_ROWS = 20
@@ -49,10 +58,16 @@ class Compared(NamedTuple):
         return Compared(*map(sum, zip(self, other, strict=True)))
 
 
-def compare(verb: Probe | Check, paths: Sequence[str], *, strict: bool = False) -> Compared:
+def compare(
+    verb: Probe | Check | AddFilter,
+    paths: Sequence[str],
+    *,
+    strict: bool = False,
+    edit: Edit | None = None,
+) -> Compared:
     """Answer for these files in both ways; fail where the answers differ."""
     context = Context(strict=strict)
-    scan: Scanner[Any] | None = verb.scanner(context)
+    scan: Scanner[Any] | None = verb.scanner(context, None, edit)
     assert scan is not None
     reports = scan(paths)
     answered = without = 0
@@ -62,10 +77,10 @@ def compare(verb: Probe | Check, paths: Sequence[str], *, strict: bool = False) 
         answered += 1
         without += isinstance(report, ProbeReport) and report.is_absent
         try:
-            opened = verb.carry(path, context)
+            opened: Any = verb.carry(path, context, edit)
         except SbbfError as error:
             raise AssertionError(f"{path}: {verb}: {report!r}, but opening it fails") from error
-        if isinstance(verb, Check):
+        if not isinstance(verb, Probe):
             assert report == opened, f"{path}: {verb}: {report!r} is not {opened!r}"
             continue
         expected = replace(opened, bytes_read=report.bytes_read, requests=report.requests)
@@ -419,8 +434,8 @@ def fitting_sample(path: Path, choose: random.Random) -> bytes:
 def compare_fitting_files(
     folder: Path, seed: int, rounds: int, *, num_mutants: int = 0
 ) -> Counter[str]:
-    """Compare checks of such files, and of damaged ones; return how many a scan answered and
-    declined."""
+    """Compare checks of such files and of damaged ones, and requests for filters; return how many a
+    scan answered and declined, and for how many all filters are there (`without`)."""
     choose = random.Random(seed)
     total = Compared()
     for number in range(rounds):
@@ -432,4 +447,7 @@ def compare_fitting_files(
             paths.append(str(path))
         for policy in QUICK_POLICIES:
             total += compare(Check(policy), paths)
+        for spec in SPECS:
+            complete = compare(AddFilter(spec), paths, edit=Edit(in_place=True))
+            total += Compared(0, complete.answered, complete.declined)
     return Counter(total._asdict())
