@@ -58,6 +58,7 @@ EXTENSIONS = [
             "sbbf_tool/parquet/_confirm.h",
             "sbbf_tool/parquet/_crc32.h",
             "sbbf_tool/parquet/_definition.h",
+            "sbbf_tool/parquet/_fit.h",
             "sbbf_tool/parquet/_levels.h",
             "sbbf_tool/parquet/_page_header.h",
             "sbbf_tool/parquet/_page_run.h",

@@ -46,8 +46,9 @@ to open one file."""
 
 _BOUNDS = Struct("=qqq")
 
-Judge = Callable[[ParquetFile, bytes], KindJudgment]
-"""A function that judges the kind of an open file; the bytes decide the kind."""
+Judge = Callable[[ParquetFile, bytes], KindJudgment | None]
+"""A function that judges the kind of an open file; the bytes decide the kind. None if the file does
+not show how to judge others."""
 
 
 class ScannedFile(NamedTuple):
@@ -55,6 +56,7 @@ class ScannedFile(NamedTuple):
 
     judgment: KindJudgment
     row_groups: int
+    size: int
     bytes_read: int
     hashes: Sequence[tuple[int, int]] = ()
     """The hashes that filters may hold: row group, and place in the row of the question; none if
@@ -140,6 +142,7 @@ class FileScan:
         self._in_table = in_table
         self._judgments: tuple[KindJudgment, ...] = ()
         self._judging = Lock()
+        self._num_unjudged = 0
 
     def __call__(self, paths: Sequence[str]) -> list[ScannedFile | None]:
         """Return the answer of each file; None for a file that must be opened."""
@@ -160,12 +163,13 @@ class FileScan:
             with self._judging:
                 if self._judgments is not before:
                     return places[number:]
-                if len(before) >= _MOST_KINDS:
+                if len(before) + self._num_unjudged >= _MOST_KINDS:
                     return []
                 judgment = self._judge_file(paths[place])
                 if judgment is not None:
                     self._judgments = (*before, judgment)
                     return places[number:]
+                self._num_unjudged += 1
         return []
 
     def _judge_file(self, path: str) -> KindJudgment | None:
@@ -227,6 +231,7 @@ def _scan_places(
         answers[place] = ScannedFile(
             judgment,
             found.row_groups,
+            found.size,
             found.bytes_read,
             hits.get(number, ()),
             matches.get(number, ()),
@@ -272,7 +277,8 @@ def _read_bounds(packed: bytes) -> dict[int, tuple[bytes, bytes]]:
 
 def _is_stated_by_folder(path: str, judgment: KindJudgment) -> bool:
     """Return whether the folder of a file states its column: see `doubts.doubt_of_folder`."""
-    assert judgment.question is not None
+    if judgment.question is None:
+        return any(column.type is None for column in judgment.report.named_columns)
     column: Column = judgment.question.column
     if len(column.path) > 1:
         return False

@@ -9,9 +9,10 @@ than the scan checks in each chunk, makes all files of the kind decline.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.file.question import Question
 from sbbf_tool.frozen import Frozen
@@ -35,7 +36,8 @@ LEFT_OUT = (
     "hoodie_min_record_key",
     "org.apache.hudi.bloomfilter",
 )
-"""Names of key-values that no judgment of a probe reads."""
+"""Names of key-values that no judgment of a probe reads, and of a check only where
+`uses.depends_on_arrow`."""
 
 _ALWAYS_DECLINES = 1
 _HAS_ORDER = 2
@@ -45,6 +47,8 @@ _FILTERS_ONLY = 16
 _HAS_USUAL = 32
 _CONFIRMS = 64
 _WITH_BOUNDS = 128
+_OF_FILTERS = 256
+_BITS_ALONE = 512
 _NO_ORDER = 0
 _ORDERS = {
     statistics.SIGNED: 1,
@@ -60,6 +64,26 @@ _WIDTHS = {
     statistics.FLOAT: (2, 4, 8),
 }
 _LEAST = -(1 << 63)
+_HAS_FILTER = 128
+
+
+class FilterDemand(NamedTuple):
+    """What a filter must be so that nothing is to be said of it; see `struct demand` in
+    `parquet/_fit.h`."""
+
+    least_bytes: int
+    most_bytes: int
+    most_product: int
+    """The measured FPP, as the mean of the products of the bits set in each word of a block."""
+    least_fill: int = 0
+    """Share of bits set, of each 2^32, from `from_bytes` on."""
+    least_fill_if_large: int = 0
+    """The same of a filter that is large for its data."""
+    from_bytes: int = 0
+    from_bytes_if_large: int = 0
+
+
+_NOT_ASKED_FOR = FilterDemand(0, 0, 0)
 
 
 class KindJudgment(Frozen):
@@ -67,10 +91,11 @@ class KindJudgment(Frozen):
 
     kind: Kind
     question: Question | None = None
-    """The values as the column holds them; None if all files of the kind decline."""
+    """The values as the column holds them; None if all files of the kind decline, or if filters are
+    judged."""
     report: Any = None
-    """The report of a file without any of the values; name, row groups, bytes and warnings are
-    those of the file that was judged."""
+    """The report of a file without any of the values, or whose filters all fit; what differs from
+    file to file is that of the file that was judged."""
     is_in_table: bool = False
     """Whether the files belong to a table with a known schema, so that folders state nothing."""
     confirms: bool = False
@@ -113,12 +138,11 @@ def judge_kind(
     footer = file.footer
     if footer.index is None or _depends_on_more(footer, question):
         return declining(key)
-    order = statistics.order_of(column)
-    if order == statistics.DECIMAL and column.width is None:
-        order = None  # such bounds are not reliable
-    if order in _WIDTHS and column.width not in _WIDTHS[order]:
+    order = _order_of(column)
+    form = _describe_bounds(footer, column)
+    if form is None:
         return declining(key)
-    flags = _flags_of_bounds(footer, column)
+    flags, *others = form
     if filters_only:
         flags |= _FILTERS_ONLY
     if question.may_have_other_meaning:
@@ -126,14 +150,6 @@ def judge_kind(
     confirms = confirms and _shows_rows(question, order)
     if confirms:
         flags |= _CONFIRMS
-    usual = statistics.undoubted_numbers(footer, column)
-    low = high = 0
-    if usual is not None:
-        if order not in (statistics.SIGNED, statistics.UNSIGNED):
-            return declining(key)
-        flags |= _HAS_USUAL
-        low = max(usual.start, _LEAST)
-        high = usual.stop - 1
     keys = question.row.keys
     if order is None:
         keys = ()
@@ -141,7 +157,78 @@ def judge_kind(
         packed, offsets = _pack(keys, order, column.width)
     except (OverflowError, TypeError):
         return declining(key)
-    numbers = _numbers(
+    numbers = _numbers(flags, *others, len(keys), column.max_definition)
+    kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
+    return KindJudgment(kind, question, report, file.is_in_table, confirms)
+
+
+def judge_filters(
+    file: ParquetFile,
+    key: bytes,
+    report: Any,
+    demands: Mapping[int, FilterDemand] | None,
+    *,
+    bits_alone: bool = False,
+) -> KindJudgment | None:
+    """Judge the kind of a file whose filters all fit, by what is demanded of the filters of
+    columns; without demands, all files of the kind decline. None if the file shows nothing about
+    its kind.
+
+    With `bits_alone`, neither the order of row groups nor the cost of a filter counts.
+    """
+    footer = file.footer
+    numbers_by_column = Counter(column for _, column in footer.filter_places())
+    leaves = bytearray()
+    packed = bytearray()
+    for column in footer.columns:
+        if column.physical not in PHYSICAL_TYPES:
+            return None
+        leaf = PHYSICAL_TYPES.index(column.physical)
+        if numbers_by_column[column.index] not in (0, footer.num_row_groups):
+            return None
+        if numbers_by_column[column.index]:
+            leaf |= _HAS_FILTER
+            if demands is not None:
+                form = _describe_bounds(footer, column)
+                if form is None:
+                    return None
+                packed += _numbers(*form, 0, column.max_definition)
+                demand = demands.get(column.index, _NOT_ASKED_FOR)
+                packed += array("q", demand).tobytes()
+        leaves.append(leaf)
+    flags = _OF_FILTERS
+    if bits_alone:
+        flags |= _BITS_ALONE
+    if demands is None:
+        flags |= _ALWAYS_DECLINES
+    kind = (key, _numbers(flags, len(leaves)), bytes(leaves), bytes(packed), b"")
+    return KindJudgment(kind, None, report, file.is_in_table)
+
+
+def _order_of(column: Column) -> str | None:
+    """Return how the bounds of a column compare; None if they exclude nothing."""
+    order = statistics.order_of(column)
+    if order == statistics.DECIMAL and column.width is None:
+        return None  # such bounds are not reliable
+    return order
+
+
+def _describe_bounds(footer: Footer, column: Column) -> tuple[int, ...] | None:
+    """Return the first numbers of the kind of a column: flags, number of leaves, and what its
+    bounds are; None if the scan does not compare them."""
+    order = _order_of(column)
+    if order in _WIDTHS and column.width not in _WIDTHS[order]:
+        return None
+    flags = _flags_of_bounds(footer, column)
+    usual = statistics.undoubted_numbers(footer, column)
+    low = high = 0
+    if usual is not None:
+        if order not in (statistics.SIGNED, statistics.UNSIGNED):
+            return None
+        flags |= _HAS_USUAL
+        low = max(usual.start, _LEAST)
+        high = usual.stop - 1
+    return (
         flags,
         len(footer.columns),
         column.index,
@@ -150,11 +237,7 @@ def judge_kind(
         _NO_ORDER if order is None else _ORDERS[order],
         low,
         high,
-        len(keys),
-        column.max_definition,
     )
-    kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
-    return KindJudgment(kind, question, report, file.is_in_table, confirms)
 
 
 def _numbers(flags: int, *others: int) -> bytes:

@@ -25,7 +25,7 @@
 #define CHANGED(status) (status).st_ctim
 #endif
 
-static check_hashes check;
+static struct kernel kernel;
 
 /* --- Files --- */
 
@@ -98,68 +98,39 @@ static int bytes_at(PyObject *tuple, Py_ssize_t at, const uint8_t **data, size_t
 static int is_kind(const struct kind *kind, size_t offsets_size)
 {
     uint64_t before = 0, offset;
-    size_t each = sizeof(int64_t);
-    if (kind->leaf < 0 || kind->leaf >= kind->num_leaves || kind->num_keys > kind->num_hashes)
+    size_t each = has_width(kind);
+    if (!each || kind->num_keys > kind->num_hashes || (kind->flags & CONFIRMS && !may_confirm(kind)))
         return 0;
-    if (kind->flags & CONFIRMS && !may_confirm(kind))
+    if (kind->order == NO_ORDER)
+        return kind->num_keys == 0;
+    if (kind->order != BYTES_ORDER)
+        return kind->keys_size / each == kind->num_keys && kind->keys_size % each == 0;
+    if (offsets_size / sizeof offset != kind->num_keys + 1)
         return 0;
-    switch (kind->order) {
-    case NO_ORDER:
-        return kind->num_keys == 0 && !(kind->flags & HAS_USUAL);
-    case SIGNED_ORDER:
-    case UNSIGNED_ORDER:
-        if (kind->width != 4 && kind->width != 8)
+    for (size_t at = 0; at <= kind->num_keys; at++, before = offset) {
+        offset = load_hash(kind->offsets, at);
+        if (offset < before || offset > kind->keys_size)
             return 0;
-        break;
-    case FLOAT_ORDER:
-        if (kind->width != 2 && kind->width != 4 && kind->width != 8)
-            return 0;
-        break;
-    case DECIMAL_ORDER:
-        if (kind->width < 1 || kind->width > INT32_MAX)
-            return 0;
-        each = (size_t)kind->width;
-        break;
-    case BYTES_ORDER:
-        if (offsets_size / sizeof offset != kind->num_keys + 1)
-            return 0;
-        for (size_t at = 0; at <= kind->num_keys; at++, before = offset) {
-            offset = load_hash(kind->offsets, at);
-            if (offset < before || offset > kind->keys_size)
-                return 0;
-        }
-        return !(kind->flags & HAS_USUAL);
-    default:
-        return 0;
     }
-    if (kind->flags & HAS_USUAL && kind->order != SIGNED_ORDER && kind->order != UNSIGNED_ORDER)
-        return 0;
-    return kind->keys_size / each == kind->num_keys && kind->keys_size % each == 0;
+    return 1;
 }
 
-/* Read a kind: its key, ten numbers, the keys of the values, their offsets and their hashes. */
+/* Read a kind: its key, its numbers, the keys of the values, their offsets and their hashes. */
 static int to_kind(PyObject *tuple, struct kind *kind)
 {
     const uint8_t *numbers;
     size_t numbers_size, offsets_size, hashes_size;
-    int64_t each[10];
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 5 || !bytes_at(tuple, 0, &kind->key, &kind->key_size) ||
         !bytes_at(tuple, 1, &numbers, &numbers_size) || !bytes_at(tuple, 2, &kind->keys, &kind->keys_size) ||
-        !bytes_at(tuple, 3, &kind->offsets, &offsets_size) || !bytes_at(tuple, 4, &kind->hashes, &hashes_size) || numbers_size != sizeof each)
+        !bytes_at(tuple, 3, &kind->offsets, &offsets_size) || !bytes_at(tuple, 4, &kind->hashes, &hashes_size) ||
+        numbers_size != NUMBERS_OF_KIND * sizeof(int64_t))
         return 0;
-    memcpy(each, numbers, sizeof each);
-    kind->flags = each[0];
-    kind->num_leaves = each[1];
-    kind->leaf = each[2];
-    kind->type = each[3];
-    kind->width = each[4];
-    kind->order = each[5];
-    kind->usual_low = each[6];
-    kind->usual_high = each[7];
-    kind->num_keys = (size_t)each[8];
-    kind->definition = each[9];
+    int64_t num_keys = read_numbers(numbers, kind);
+    kind->num_keys = (size_t)num_keys;
     kind->num_hashes = hashes_size / sizeof(uint64_t);
-    return kind->flags & ALWAYS_DECLINES || (each[8] >= 0 && is_kind(kind, offsets_size));
+    if (kind->flags & OF_FILTERS)
+        return is_fit_kind(kind, offsets_size);
+    return kind->flags & ALWAYS_DECLINES || (num_keys >= 0 && is_kind(kind, offsets_size));
 }
 
 static PyObject *refuse(const char *message)
@@ -227,7 +198,7 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     if (kinds && s) {
         struct walk w = {.f = {NULL, 0, table_data, (Py_ssize_t)(table_size / (SLOTS * SLOT_BYTES)), MAX_DEPTH, NULL}, .s = s};
         struct codecs codecs = {decompress_by_python, functions, NULL};
-        w.check = check;
+        w.kernel = kernel;
         w.codecs = &codecs;
         w.names = left_out_data;
         w.names_size = left_out_size;
@@ -317,7 +288,7 @@ static PyMethodDef methods[] = {
 
 static int begin(PyObject *module)
 {
-    check = best_check();
+    kernel = best_kernel();
     fill_crc_tables();
     return PyModule_AddIntConstant(module, "DECLINED", DECLINED) < 0 || PyModule_AddIntConstant(module, "UNKNOWN_KIND", UNKNOWN_KIND) < 0 ? -1 : 0;
 }

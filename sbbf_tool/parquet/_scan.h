@@ -154,7 +154,15 @@ static const uint8_t *view(struct input *in, const struct scratch *s, int64_t of
 
 /* --- The kernel --- */
 
-typedef size_t (*check_hashes)(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found);
+struct kernel {
+    size_t (*check)(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found);
+    struct measurement (*measure)(const uint8_t *bitset, size_t num_blocks);
+};
+
+static struct measurement measure_plain(const uint8_t *bitset, size_t num_blocks)
+{
+    return measure_all(bitset, num_blocks);
+}
 
 static size_t check_plain(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found)
 {
@@ -169,16 +177,21 @@ __attribute__((target("avx2,popcnt"))) static size_t check_avx2(const uint8_t *b
 {
     return check_all(bitset, num_blocks, hashes, count, found, 4);
 }
+
+__attribute__((target("avx2,popcnt"))) static struct measurement measure_avx2(const uint8_t *bitset, size_t num_blocks)
+{
+    return measure_all(bitset, num_blocks);
+}
 #endif
 
-/* Choose the fastest check that this machine supports. In a virtual machine, to ask takes as long as to scan a file. */
-static check_hashes best_check(void)
+/* Choose the fastest kernel that this machine supports. In a virtual machine, to ask takes as long as to scan a file. */
+static struct kernel best_kernel(void)
 {
 #ifdef __x86_64__
     if (find_vectors().avx2)
-        return check_avx2;
+        return (struct kernel){check_avx2, measure_avx2};
 #endif
-    return check_plain;
+    return (struct kernel){check_plain, measure_plain};
 }
 
 /* --- The judgment of a kind --- */
@@ -193,7 +206,10 @@ enum {
     HAS_USUAL = 32,   /* A chunk with a bound outside of the usual numbers declines. */
     WITH_BOUNDS = 128, /* Warnings depend on min and max of the first row group. */
     CONFIRMS = 64,    /* The column is read where the filter may hold a value: see _confirm.h. */
+    OF_FILTERS = 256, /* The question is whether every filter of the file fits: see _fit.h, which says what keys and offsets are. */
+    BITS_ALONE = 512, /* Then neither the order of row groups nor the cost of a filter counts. */
 };
+enum { NUMBERS_OF_KIND = 10 };
 
 struct kind {
     const uint8_t *key;
@@ -208,10 +224,50 @@ struct kind {
     size_t num_hashes;
 };
 
+/* Read the numbers of a kind; return that of its keys. */
+static int64_t read_numbers(const uint8_t *numbers, struct kind *kind)
+{
+    int64_t each[NUMBERS_OF_KIND];
+    memcpy(each, numbers, sizeof each);
+    kind->flags = each[0];
+    kind->num_leaves = each[1];
+    kind->leaf = each[2];
+    kind->type = each[3];
+    kind->width = each[4];
+    kind->order = each[5];
+    kind->usual_low = each[6];
+    kind->usual_high = each[7];
+    kind->definition = each[9];
+    return each[8];
+}
+
+/* Return the bytes of each key; 0 if its width is not one of the order. */
+static size_t has_width(const struct kind *kind)
+{
+    if (kind->leaf < 0 || kind->leaf >= kind->num_leaves)
+        return 0;
+    if (kind->flags & HAS_USUAL && kind->order != SIGNED_ORDER && kind->order != UNSIGNED_ORDER)
+        return 0;
+    switch (kind->order) {
+    case NO_ORDER:
+    case BYTES_ORDER:
+        return 1;
+    case SIGNED_ORDER:
+    case UNSIGNED_ORDER:
+        return kind->width == 4 || kind->width == 8 ? sizeof(int64_t) : 0;
+    case FLOAT_ORDER:
+        return kind->width == 2 || kind->width == 4 || kind->width == 8 ? sizeof(double) : 0;
+    case DECIMAL_ORDER:
+        return kind->width >= 1 && kind->width <= INT32_MAX ? (size_t)kind->width : 0;
+    default:
+        return 0;
+    }
+}
+
 /* --- The footer as a whole --- */
 
 struct walk {
-    check_hashes check;
+    struct kernel kernel;
     struct codecs *codecs; /* NULL if pages in other codecs than Snappy are not read */
     struct footer f;
     struct scratch *s;
@@ -568,7 +624,7 @@ struct span {
 
 struct chunk {
     int64_t type, codec, num_values, nulls, size, data, dictionary, filter, filter_length;
-    int has_type, has_values, has_statistics, has_nulls, has_filter_length;
+    int has_type, has_values, has_statistics, has_nulls, has_filter, has_filter_length;
     int has_other_encodings; /* Than those of `may_be_plain` in plain_pages.py. */
     struct span bounds[MIN_VALUE + 1];
 };
@@ -661,6 +717,7 @@ static Py_ssize_t read_meta(const struct footer *f, Py_ssize_t pos, unsigned num
             break;
         case FILTER_OFFSET:
             pos = read_int(f, pos, field.kind, &chunk->filter);
+            chunk->has_filter = 1;
             break;
         case FILTER_LENGTH:
             pos = read_int(f, pos, field.kind, &chunk->filter_length);
@@ -1001,7 +1058,7 @@ static int query_many(struct query *q, size_t from, size_t to)
         return 1;
     if (!make_room(found, count))
         return 0;
-    if (q->w->check(q->bitset, q->num_blocks, q->kind->hashes + from * sizeof(uint64_t), count, found->data) == count)
+    if (q->w->kernel.check(q->bitset, q->num_blocks, q->kind->hashes + from * sizeof(uint64_t), count, found->data) == count)
         return 1;
     q->is_empty = 0;
     const uint8_t *end = found->data + count, *hit = found->data;
@@ -1095,6 +1152,7 @@ static int note_bounds(struct query *q, const struct chunk *chunk)
 }
 
 #include "_confirm.h"
+#include "_fit.h"
 
 /* --- The file --- */
 
@@ -1192,8 +1250,15 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
     s->filter_start = s->filter_end = 0;
     if (!read_footer(in, w) || !walk_footer(w))
         return answer;
-    while (at < num_kinds && !is_of_kind(w, &kinds[at]))
-        at++;
+    for (; at < num_kinds; at++) {
+        if (!is_of_kind(w, &kinds[at]))
+            continue;
+        int is_same = !(kinds[at].flags & OF_FILTERS) ? 1 : has_filters_of(w, &kinds[at]);
+        if (is_same < 0)
+            return answer;
+        if (is_same)
+            break;
+    }
     if (at == num_kinds) {
         answer.kind = UNKNOWN_KIND;
         return answer;
@@ -1205,7 +1270,9 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
     if (w->num_row_groups ? w->num_chunks != (uint64_t)kind->num_leaves : w->num_rows > 0)
         return answer;
     struct query query = {in, w, kind, NULL, 0, 0, path, 0, 0, 0};
-    for (uint64_t number = 0; number < w->num_row_groups; number++) {
+    if (kind->flags & OF_FILTERS && !is_fit(&query))
+        return answer;
+    for (uint64_t number = 0; number < w->num_row_groups && !(kind->flags & OF_FILTERS); number++) {
         query.row_group = (int64_t)number;
         if (!answer_row_group(&query, (Py_ssize_t)s->chunks.items[number * w->num_chunks + (uint64_t)kind->leaf])) {
             drop_results(s, before);

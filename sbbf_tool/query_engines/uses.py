@@ -89,6 +89,20 @@ def use_in(footer: Footer, column: Column, names: Iterable[str]) -> Use:
     )
 
 
+def depends_on_arrow(footer: Footer, column: Column, names: tuple[str, ...]) -> bool:
+    """Return whether engines make more or less of filters on a column by its type in the file's
+    ARROW:schema."""
+    arrow_types: set[str | None] = {None}
+    for report in engines_of(names):
+        arrow_types.update(report.unused_arrow_types)
+    mark = has_interval_mark(footer, column)
+    answers = set()
+    for each in arrow_types:
+        use = use_of(column, names, arrow_type=each, has_interval_mark=mark)
+        answers.add((bool(use.users), use.harm, use.users == use.dictionary_users))
+    return len(answers) > 1
+
+
 def harm_in(footer: Footer, column: Column, names: Iterable[str]) -> str | None:
     """Return `Use.harm` for a column of a file."""
     return None if _is_plain(column) else use_in(footer, column, names).harm

@@ -13,6 +13,7 @@ from pkgutil import get_data
 from typing import Any, ClassVar, NamedTuple
 
 from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, RuleReport
@@ -160,6 +161,23 @@ class Policy:
         """The columns that must have a filter, and those for which filters are declared."""
         names = chain.from_iterable(spec.columns for spec in self.limits.filters)
         return tuple(dict.fromkeys(names))
+
+    @property
+    def depends_on_kinds(self) -> bool:
+        """Whether a file without findings is judged by its kind and its filters, one by one."""
+        limits = self.limits
+        for limit in (limits.max_bytes_share, limits.min_ndv, limits.min_chunk_bytes):
+            if limit is not None:
+                return False
+        for spec in limits.filters:
+            if spec.judge != "existence" or spec.fpp < DEFAULT_FPP:
+                return False
+            if spec.paths or spec.where:
+                return False
+        for rule in self.rules:
+            if rule.reads is Reads.DATA and self.why_not(rule) is None:
+                return False
+        return True
 
     def of(self, path: str) -> Policy:
         return self

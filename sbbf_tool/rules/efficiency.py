@@ -23,7 +23,7 @@ GROUP = "efficiency"
 _warning = partial(Rule, group=GROUP, severity=WARNING)
 _info = partial(Rule, group=GROUP, severity=INFO)
 
-_MUCH_SMALLER = 4
+MUCH_SMALLER = 4
 _HEADER_BYTES = 19
 
 
@@ -56,7 +56,7 @@ def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         if num_bytes is None or _is_as_declared(chunk):
             continue
         size = chunk.stored.header.num_bytes
-        if size >= _MUCH_SMALLER * num_bytes:
+        if size >= MUCH_SMALLER * num_bytes:
             ndv = max(0.0, bits.ndv)
             fact = f"{size:,} bytes for about {ndv:,.0f} distinct values; {num_bytes:,} suffice"
             yield Evidence(chunk.row_group, fact)

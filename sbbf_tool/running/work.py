@@ -125,7 +125,7 @@ class Work(Generic[Report]):
         in_table = None
         if table_files is not None:
             in_table = table_files.usual
-        scan = self.verb.scanner(self.context, in_table)
+        scan = self.verb.scanner(self.context, in_table, self.edit)
         if scan is None:
             return None
 

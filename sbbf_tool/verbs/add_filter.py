@@ -11,6 +11,7 @@ rename   replace the file as the last step
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,11 +47,12 @@ from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable
+from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable, Scanner
 from sbbf_tool.writers.properties import build_for_new_files
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.table_file import FileName
+    from sbbf_tool.file.context import Context
+    from sbbf_tool.file.table_file import FileName, TableFile
     from sbbf_tool.verbs.verb import EditOptions
 
 
@@ -266,6 +268,23 @@ class AddFilter(ChangingVerb[AddReport]):
             next_smaller=_find_smaller(choice, change.built_filters),
         )
         return change.publish(patch, report)
+
+    def scanner(
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
+    ) -> Scanner[AddReport] | None:
+        if edit is None or in_table is not None or self.rebuild == "all":
+            return None
+        from sbbf_tool.editing.complete_files import scan_for_complete_files
+
+        def judge(file: ParquetFile) -> AddReport | None:
+            report = self.carry(file.name, context, dataclasses.replace(edit, dry_run=True))
+            if report.planned_filters or report.without_values or report.warnings:
+                return None
+            if report.weaker or report.too_large or report.broken:
+                return None
+            return report
+
+        return scan_for_complete_files(self.spec, judge, context, edit)
 
     def recognise(
         self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit

@@ -64,10 +64,12 @@ from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.verbs.verb import ReadOptions
 
     class CheckOptions(ReadOptions, total=False):
@@ -132,6 +134,44 @@ class Check(ReadingVerb[CheckReport]):
         path = file.path
         name = os.fspath(path) if isinstance(path, str | os.PathLike) else file.name
         return self._shorten(_check(file, self.policy.of(name)))
+
+    def scanner(
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
+    ) -> Scanner[CheckReport] | None:
+        policy = self.policy
+        if in_table is not None or context.keys or not isinstance(policy, Policy):
+            return None
+        if not policy.depends_on_kinds:
+            return None
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            return None
+        scan = FileScan(self._judge_kind, context)
+
+        def reports_of(paths: Sequence[str]) -> list[CheckReport | None]:
+            reports: list[CheckReport | None] = []
+            for path, file in zip(paths, scan(paths), strict=True):
+                report = None
+                if file is not None:
+                    report = CheckReport(**{**vars(file.judgment.report), "file": path})
+                reports.append(report)
+            return reports
+
+        return reports_of
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment | None:
+        """Judge what files of the same kind as this one must be to be without findings."""
+        from sbbf_tool.rules.fit import judge_kind
+
+        policy = self.policy.of(file.name)
+        try:
+            report = self.on(file)
+        except SbbfError:
+            return None
+        if report.findings or report.unreadable or report.locked_columns:
+            return None
+        return judge_kind(file, key, report, policy.limits)
 
     def _shorten(self, report: CheckReport) -> CheckReport:
         if not self.brief:

@@ -35,6 +35,7 @@ from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
@@ -232,7 +233,7 @@ class Probe(ReadingVerb[ProbeReport]):
         return conditions
 
     def scanner(
-        self, context: Context, in_table: TableFile | None = None
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
     ) -> Scanner[ProbeReport] | None:
         if self.column is None or self._tree is not None:
             return None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import layout, scan, scan_kinds
 from sbbf_tool.file.context import Context
@@ -21,11 +22,26 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import footer_structs, large_footers
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.run import run
+from sbbf_tool.storage.journal import journal_of
+from sbbf_tool.storage.leftovers import temporary_path
+from sbbf_tool.verbs.add_filter import AddFilter, add_filters
+from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import COMPARE_SCANS
 from support.corpus_edits import edit_footer
-from support.scans import Compared, compare, compare_mutants, join, mutants, sample, split
+from support.scans import (
+    QUICK_POLICIES,
+    Compared,
+    compare,
+    compare_fitting_files,
+    compare_mutants,
+    join,
+    mutants,
+    sample,
+    split,
+)
 from support.tables import each
 
 pytestmark = pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan was not built")
@@ -33,7 +49,7 @@ pytestmark = pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan
 VALUES = ("0", "1", "7", "42", "name 7", "a", "-1.5", "2024-01-01", "2024-01-01 00:00:00", "0x00ff")
 
 
-def scanned(verb: Probe, paths: list[str], **given: Any) -> list[Any]:
+def scanned(verb: Probe | Check, paths: list[str], **given: Any) -> list[Any]:
     """Return the report of each file, or None."""
     scan_files = verb.scanner(Context(**given))
     assert scan_files is not None
@@ -59,6 +75,8 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
                 columns = [column.name for column in file.footer.columns]
         except SbbfError:
             columns = ["id"]
+        for policy in QUICK_POLICIES:
+            total += _compare_or_fail_alike(Check(policy), str(path))
         for name in columns[:40]:
             for value in values:
                 for verb in (
@@ -70,7 +88,7 @@ def _compare_files(paths: list[Path], values: tuple[str, ...] = VALUES) -> Compa
     return total
 
 
-def _compare_or_fail_alike(verb: Probe, path: str) -> Compared:
+def _compare_or_fail_alike(verb: Probe | Check, path: str) -> Compared:
     """Compare the answers of a file; a scan declines a file that cannot be queried."""
     try:
         verb.carry(path, Context(strict=False))
@@ -96,6 +114,22 @@ def test_generated_and_damaged_files(tmp_path):
     counts = compare_mutants(tmp_path, 1, rounds=12)
     assert counts["answered"] > 200
     assert counts["without"] > 20
+
+
+def test_filters_that_fit_are_those_without_findings(tmp_path):
+    counts = compare_fitting_files(tmp_path, 1, rounds=120)
+    assert counts["answered"] > 50
+    assert counts["without"] > 50
+    assert counts["declined"] > 100
+    counts = compare_fitting_files(tmp_path, 2, rounds=12, num_mutants=16)
+    assert min(counts["answered"], counts["without"]) > 20
+
+
+@pytest.mark.nightly(minutes=10)
+@each("seed", range(4))
+def test_many_files_with_filters(tmp_path, seed):
+    assert compare_fitting_files(tmp_path, 10 + seed, rounds=400)["answered"] > 1000
+    assert compare_fitting_files(tmp_path, 20 + seed, rounds=60, num_mutants=8)["answered"] > 1000
 
 
 @pytest.mark.nightly(minutes=40)
@@ -455,6 +489,74 @@ def test_the_variable_compares_both_ways(tmp_path, monkeypatch):
     monkeypatch.setattr(scan.ScannedFile, "row_groups", 7)
     with pytest.raises(AssertionError, match="the scan answers"):
         Probe("id", [99])(path)
+
+
+# --- Filters that are there ---
+
+
+def _lake_with_filters(folder: Path, count: int) -> list[str]:
+    paths = []
+    for number in range(count):
+        path = folder / f"{number:02}.parquet"
+        pq.write_table(pa.table({"id": range(number, number + 300), "x": ["x"] * 300}), path)
+        add_filters(path, ["id"], in_place=True)
+        paths.append(str(path))
+    return paths
+
+
+def _complete(paths: list[str], **options: Any) -> list[bool]:
+    """Return of each file whether the scan finds that it has the filters."""
+    scan_files = AddFilter(FilterSpec("id")).scanner(
+        Context(strict=False), None, Edit(in_place=True, **options)
+    )
+    assert scan_files is not None
+    return [report is not None for report in scan_files(paths)]
+
+
+@each("options", [{}, {"dry_run": True}, {"append": True}])
+def test_files_that_have_every_filter_are_not_opened(tmp_path, options):
+    paths = _lake_with_filters(tmp_path, 4)
+    edit = Edit(in_place=True, **options)
+    assert compare(AddFilter(FilterSpec("id")), paths, edit=edit).declined == 0
+    assert compare(AddFilter(FilterSpec("id"), rebuild="weak"), paths, edit=edit).declined == 0
+    assert compare(AddFilter(FilterSpec(("id", "no"))), paths, edit=edit).declined == 0
+    assert compare(AddFilter(FilterSpec("x")), paths, edit=edit).declined == 4
+    assert compare(AddFilter(FilterSpec("id", fpp=1e-6)), paths, edit=edit).declined == 4
+
+
+def test_other_changes_are_not_scanned(tmp_path):
+    verb = AddFilter(FilterSpec("id"))
+    for edit in (None, Edit(output=f"{tmp_path}/"), Edit(in_place=True, allow_table_files=True)):
+        assert verb.scanner(Context(), None, edit) is None
+    edit = Edit(in_place=True)
+    assert AddFilter(FilterSpec("id"), rebuild="all").scanner(Context(), None, edit) is None
+    spec = FilterSpec("id", share_of_data=0.5)
+    assert AddFilter(spec).scanner(Context(), None, edit) is None
+
+
+def test_what_killed_commands_left_is_removed_or_undone(tmp_path):
+    """Also beside files that are not opened."""
+    paths = _lake_with_filters(tmp_path, 3)
+    left = Path(temporary_path(paths[0]))
+    left.write_bytes(b"")
+    Path(journal_of(paths[1])).write_bytes(b"no journal")
+    assert _complete(paths) == [True, False, True]
+    assert not left.exists()
+
+
+def test_files_that_must_not_be_changed_are_refused(tmp_path):
+    paths = _lake_with_filters(tmp_path, 2)
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / "00000000000000000000.json").write_text("{}")
+    assert _complete(paths) == [False, False]
+
+
+def test_a_run_finds_the_file_that_lacks_a_filter(tmp_path):
+    paths = _lake_with_filters(tmp_path, 34)
+    pq.write_table(pa.table({"id": range(300), "x": ["x"] * 300}), paths[20])
+    summary = run(AddFilter(FilterSpec("id")), paths, edit=Edit(in_place=True), jobs=1)
+    assert (summary.files["ok"], summary.files["skipped"]) == (1, 33)
+    assert _complete(paths) == [True] * 34
 
 
 # --- Kinds ---

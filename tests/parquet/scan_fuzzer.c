@@ -6,7 +6,7 @@
 #include "_scan.h"
 #include "table.h"
 
-enum { PARAMETERS = 8 + 64, MOST_KEYS = 4 };
+enum { PARAMETERS = 8 + 64, MOST_KEYS = 4, MOST_LEAVES = 64 };
 
 struct memory {
     const uint8_t *data;
@@ -48,16 +48,45 @@ static void choose(struct kind *kind, const uint8_t *parameters, uint64_t offset
     kind->num_hashes = kind->num_keys + (8 - kind->num_keys) * (parameters[7] % 2);
 }
 
+/* Ask instead whether the filters fit, if the parameters want it: for half of the files by demands that any filter of a known form meets. */
+static void ask_of_filters(struct kind *kind, const struct walk *w, const uint8_t *parameters, uint8_t *leaves, int64_t *demands)
+{
+    if (parameters[0] % 4 != 3 || kind->num_leaves > MOST_LEAVES || !w->num_row_groups)
+        return;
+    int64_t *each = demands;
+    for (int64_t leaf = 0; leaf < kind->num_leaves; leaf++) {
+        struct chunk chunk = {.codec = -1};
+        leaves[leaf] = read_chunk(w, chunk_at(w, 0, (uint64_t)leaf), &chunk) ? (uint8_t)chunk.type & (HAS_FILTER - 1) : 0;
+        if (chunk.filter <= 0)
+            continue;
+        leaves[leaf] |= HAS_FILTER;
+        const int64_t numbers[NUMBERS_OF_DEMAND] = {kind->flags & ~HAS_USUAL, kind->num_leaves, leaf, 0, kind->width, kind->order, 0, 0, 0, 0, 0, INT64_MAX,
+                                                    INT64_C(1) << 40};
+        memcpy(each, numbers, sizeof numbers);
+        if (parameters[5] % 2)
+            memcpy(each + NUMBERS_OF_KIND, parameters + 8, (NUMBERS_OF_DEMAND - NUMBERS_OF_KIND) * sizeof *each);
+        each += NUMBERS_OF_DEMAND;
+    }
+    kind->flags = OF_FILTERS;
+    kind->keys = leaves;
+    kind->keys_size = (size_t)kind->num_leaves;
+    kind->offsets = (const uint8_t *)demands;
+    if (!is_fit_kind(kind, (size_t)(each - demands) * sizeof *each))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t offsets[MOST_KEYS + 1];
+    int64_t demands[MOST_LEAVES * NUMBERS_OF_DEMAND];
+    uint8_t leaves[MOST_LEAVES];
     struct scratch scratch = {0};
     struct kind kind = {0};
     if (size < PARAMETERS)
         return 0;
     struct memory memory = {data + PARAMETERS, size - PARAMETERS};
     struct walk w = {.f = {NULL, 0, table, sizeof table / (SLOTS * SLOT_BYTES), MAX_DEPTH, NULL}, .s = &scratch};
-    w.check = best_check();
+    w.kernel = best_kernel();
     w.names = (const uint8_t *)"\6pandas";
     w.names_size = 7;
     struct input in = {read_memory, &memory, (int64_t)memory.size, 0};
@@ -70,7 +99,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         kind.key_size = scratch.key.size;
         kind.num_leaves = w.num_chunks ? (int64_t)w.num_chunks : 1;
         kind.leaf = (int64_t)(data[3] % (uint64_t)kind.num_leaves);
+        ask_of_filters(&kind, &w, data, leaves, demands);
         answer = answer_file(&in, &w, &kind, 1, 0);
+        if (kind.flags & OF_FILTERS && answer.kind == UNKNOWN_KIND)
+            answer.kind = DECLINED;
         for (size_t at = 0; at < scratch.hits.count; at += 3)
             if (scratch.hits.items[at] || scratch.hits.items[at + 1] >= answer.num_row_groups || scratch.hits.items[at + 2] >= (int64_t)kind.num_hashes)
                 abort();

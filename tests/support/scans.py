@@ -15,15 +15,33 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from sbbf_tool.parquet.structs import build_struct, parse_struct
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.rules.catalog import Policy, make_policy
+from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.verbs.add_filter import AddFilter
+from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
+from sbbf_tool.verbs.verb import Scanner
 from support.damage import damage
 
+QUICK_POLICIES = (
+    Policy(quick=True),
+    make_policy({"quick": True, "require": ["v"], "max_fpp": 0.02}),
+    make_policy({"quick": True, "engines": ["trino"], "ignore": ["efficiency"]}),
+)
+SPECS = (
+    FilterSpec("v", fpp=0.05),
+    FilterSpec(("id", "v"), fpp=0.3),
+    FilterSpec("id", max_bytes=1024),
+    FilterSpec("v", ndv=400),
+)
 ROWS = 60
 ROW_GROUP_ROWS = 20
 
@@ -40,10 +58,16 @@ class Compared(NamedTuple):
         return Compared(*map(sum, zip(self, other, strict=True)))
 
 
-def compare(verb: Probe, paths: Sequence[str], *, strict: bool = False) -> Compared:
+def compare(
+    verb: Probe | Check | AddFilter,
+    paths: Sequence[str],
+    *,
+    strict: bool = False,
+    edit: Edit | None = None,
+) -> Compared:
     """Answer for these files in both ways; fail where the answers differ."""
     context = Context(strict=strict)
-    scan = verb.scanner(context)
+    scan: Scanner[Any] | None = verb.scanner(context, None, edit)
     assert scan is not None
     reports = scan(paths)
     answered = without = 0
@@ -51,11 +75,14 @@ def compare(verb: Probe, paths: Sequence[str], *, strict: bool = False) -> Compa
         if report is None:
             continue
         answered += 1
-        without += report.is_absent
+        without += isinstance(report, ProbeReport) and report.is_absent
         try:
-            opened = verb.carry(path, context)
+            opened: Any = verb.carry(path, context, edit)
         except SbbfError as error:
             raise AssertionError(f"{path}: {verb}: {report!r}, but opening it fails") from error
+        if not isinstance(verb, Probe):
+            assert report == opened, f"{path}: {verb}: {report!r} is not {opened!r}"
+            continue
         expected = replace(opened, bytes_read=report.bytes_read, requests=report.requests)
         assert report == expected, f"{path}: {verb}: {report!r} is not {expected!r}"
         assert tuple(report.hits) == tuple(expected.hits)
@@ -357,10 +384,70 @@ def compare_mutants(folder: Path, seed: int, rounds: int, per_round: int = 12) -
         for path, data in zip(paths, files, strict=True):
             Path(path).write_bytes(data)
         values = [choose.choice(made.values) for _ in range(choose.choice((1, 1, 2, 3)))]
-        verbs = [Probe("v", values, filters_only=choose.random() < 0.3)]
+        verbs: list[Probe | Check] = [Probe("v", values, filters_only=choose.random() < 0.3)]
         verbs += [Probe("v", [value]) for value in made.values]
         verbs.append(Probe("v", values, confirm=True, rows=choose.random() < 0.5))
         verbs.append(Probe("v", values, also={"last": [choose.randrange(2 * ROWS)]}))
+        verbs += [Check(policy) for policy in QUICK_POLICIES]
         for verb in verbs:
             total += compare(verb, paths, strict=choose.random() < 0.3)
+    return Counter(total._asdict())
+
+
+# --- Filters that fit their values ---
+
+
+def fitting_sample(path: Path, choose: random.Random) -> bytes:
+    """Write a file whose filters are about as large as its values need, so that some have nothing
+    wrong, and others are a little too small or too large."""
+    rows = choose.choice((100, 400, 1500))
+    row_group_rows = choose.choice((rows, rows, -(-rows // 2)))
+    ids = [choose.randrange(1 << 60) for _ in range(rows)]
+    if choose.random() < 0.3:
+        ids.sort()
+    columns = {
+        "id": pa.array(ids),
+        "v": pa.array([f"value {number:x}" for number in ids]),
+        "few": pa.array([number % 50 for number in ids], pa.int32()),
+    }
+    filters = {}
+    for name in columns:
+        if choose.random() < 0.6:
+            ndv = 50 if name == "few" else row_group_rows
+            share = choose.choice((0.2, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0))
+            filters[name] = {
+                "ndv": max(1, int(ndv * share)),
+                "fpp": choose.choice((0.3, 0.05, 0.01, 0.001)),
+            }
+    pq.write_table(
+        pa.table(columns),
+        path,
+        row_group_size=row_group_rows,
+        write_page_index=choose.random() < 0.3,
+        bloom_filter_options=filters or None,
+        use_dictionary=choose.random() < 0.3,
+        compression=choose.choice(("none", "snappy")),
+    )
+    return path.read_bytes()
+
+
+def compare_fitting_files(
+    folder: Path, seed: int, rounds: int, *, num_mutants: int = 0
+) -> Counter[str]:
+    """Compare checks of such files and of damaged ones, and requests for filters; return how many a
+    scan answered and declined, and for how many all filters are there (`without`)."""
+    choose = random.Random(seed)
+    total = Compared()
+    for number in range(rounds):
+        data = fitting_sample(folder / "sample.parquet", choose)
+        paths = []
+        for at, each in enumerate((data, *mutants(data, choose, num_mutants))):
+            path = folder / f"{number}-{at}.parquet"
+            path.write_bytes(each)
+            paths.append(str(path))
+        for policy in QUICK_POLICIES:
+            total += compare(Check(policy), paths)
+        for spec in SPECS:
+            complete = compare(AddFilter(spec), paths, edit=Edit(in_place=True))
+            total += Compared(0, complete.answered, complete.declined)
     return Counter(total._asdict())
