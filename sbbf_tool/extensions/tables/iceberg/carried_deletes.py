@@ -27,6 +27,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import EntryChange
 from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, PositionDelete, deletes_of
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, EntryId, IcebergEntry
 from sbbf_tool.extensions.tables.iceberg.puffin import (
+    MOST_VECTORS,
     NewVector,
     PuffinVector,
     build_puffin,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey
 
 _POSITION_ID = 2147483545
+_MOST_ROWS = 1 << 40
+"""Readers of deletion vectors allocate memory up to the last position."""
 _PUFFIN_BYTES = 64 << 20
 """Bytes of vectors after which another Puffin file begins."""
 _SCHEMA = pa.schema(
@@ -225,7 +228,7 @@ def _create_puffins(
         data_file = copies[vector.data_file].new_location
         batch[vector.data_file] = vector._replace(data_file=data_file)
         size += len(vector.data)
-        if size > _PUFFIN_BYTES:
+        if size > _PUFFIN_BYTES or len(batch) == MOST_VECTORS:
             yield from _create_puffin(batch, create)
             batch.clear()
             size = 0
@@ -245,9 +248,9 @@ def _iter_vectors(old: _OldDeletes) -> Iterator[NewVector]:
         yield from read_vectors(path, of_file)
     for location, parts in old.positions.items():
         rows = np.unique(np.concatenate(parts))
-        if rows[0] < 0:
+        if rows[0] < 0 or rows[-1] >= _MOST_ROWS:
             raise UnreadableError(
-                f"the position delete file has the position {rows[0]}",
+                "the position delete file has a position that no data file has",
                 file=old.homes[location].entry.path,
             )
         yield NewVector(location, len(rows), build_vector(rows))

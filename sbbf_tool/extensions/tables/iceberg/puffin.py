@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _MAGIC = b"PFA1"
 _END_BYTES = 12
 """Bytes of the length of the footer, of flags, and of the magic."""
-_MAX_FOOTER = 64 << 20
+_MAX_FOOTER = 16 << 20
+MOST_VECTORS = 2000
+"""Number of vectors of a file to build, so that its footer stays below this limit."""
 _NO_FLAGS = bytes(4)
 _FRAME_BYTES = 8
 """Bytes of the length and the checksum of a vector."""

@@ -195,7 +195,7 @@ def change_bytes(at, new):
         (change_bytes(-1, b"x"), "no footer of Puffin"),
         (change_bytes(-8, b"\1"), "no footer of Puffin"),
         (change_bytes(-12, b"\xff\xff\xff\x7f"), "no footer of Puffin"),
-        (change_bytes(-12, b"\xff\xff\xff\3"), "outside the file"),
+        (change_bytes(-12, b"\xff\xff\xff\0"), "outside the file"),
         (change_bytes(-12, b"\1\0\0\0"), "not valid JSON"),
         (lambda path: path.write_bytes(b""), "outside the file"),
         (lambda path: path.write_bytes(path.read_bytes()[:60] + puffin_footer({})), "blobs"),
@@ -249,17 +249,20 @@ def test_an_entry_that_is_wrong_changes_nothing(hadoop, tmp_path, fields):
     assert open_folder(hadoop.name).version == table.version
 
 
-def test_a_negative_position_is_unreadable(catalog, table, tmp_path):
+@pytest.mark.parametrize("position", [-1, 1 << 40, (1 << 63) - 1])
+def test_a_position_that_no_file_has_is_unreadable(catalog, table, tmp_path, position):
     source = FolderSource(str(to_hadoop(table)))
     first, _ = locations_of(source)
-    path = delete_by_position(source, tmp_path, {first: [5, -1]})
+    path = delete_by_position(source, tmp_path, {first: [5, position]})
     upgrade(Path(source.name))
-    with pytest.raises(UnreadableError, match=rf"(?s)position -1.*|{path.name}"):
+    with pytest.raises(UnreadableError, match="that no data file has") as caught:
         convert(open_folder(source.name))
+    assert caught.value.file == f"file://{path}"
 
 
-def test_large_vectors_are_written_to_several_files(hadoop, tmp_path, monkeypatch):
-    monkeypatch.setattr("sbbf_tool.extensions.tables.iceberg.carried_deletes._PUFFIN_BYTES", 10)
+@pytest.mark.parametrize(("limit", "value"), [("_PUFFIN_BYTES", 10), ("MOST_VECTORS", 1)])
+def test_many_vectors_are_written_to_several_files(hadoop, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(f"sbbf_tool.extensions.tables.iceberg.carried_deletes.{limit}", value)
     first, second = locations_of(hadoop)
     delete_by_vectors(hadoop, tmp_path, {first: [3], second: [4]})
     expected = ids_of(open_static(Path(hadoop.name)))

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+import sbbf_tool
 from extensions.tables.iceberg.iceberg_tables import (
     ADD,
     RacingSource,
@@ -32,10 +33,11 @@ from extensions.tables.iceberg.iceberg_tables import (
     rows,
     sql_catalog,
 )
-from sbbf_tool import advise, inspect
+from sbbf_tool import Edit, advise, inspect
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from sbbf_tool.running.table import Change
+from sbbf_tool.verbs import RemoveFilter
 from support.environments import NotInstallableError, install, run
 from support.present import count_present
 
@@ -464,6 +466,10 @@ def test_deletion_vectors_are_carried_and_row_ids_stay(java, tmp_path):
         "removed-position-deletes": "5", "total-position-deletes": "5",
     }  # fmt: skip
     java.delete_by_vectors(table, {java.find_file(table, 100).location(): [0]})
+    summary = sbbf_tool.run(RemoveFilter(ours=True), str(folder), edit=Edit(in_place=True))
+    assert [commit.num_files for commit in summary.commits] == [3]
+    assert java.row_ids(folder) == [row for row in before if row[0] != 100]
+    table.refresh()
     java.append(table, 300, 10)
     after = java.row_ids(folder)
     assert after[:294] == [row for row in before if row[0] != 100]

@@ -243,7 +243,7 @@ open_folder(sys.argv[1]).commit(copies, ADD)
 """
 
 
-@pytest.mark.heavy(3)
+@pytest.mark.heavy(2)
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_kill_at_any_step_leaves_a_whole_table(catalog, table, tmp_path, version):
     location = f"file://{next(iter(open_table(catalog).live_files())).path}"
