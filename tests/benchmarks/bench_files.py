@@ -412,6 +412,20 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     shutil.rmtree(work)
     shutil.copytree(source, work)
     yield figure._replace(note=cost_of(add))
+    # The files have their filters now.
+    read_metadata = (
+        "import glob, sys, pyarrow.parquet as pq\n"
+        "for path in glob.glob(sys.argv[1] + '/*'): pq.read_metadata(path)\n"
+    )
+    inspect = [SBBF, "inspect", str(work), "-q", "--jobs", "2"]
+    reading = [sys.executable, "-c", read_metadata, str(work)]
+    for again, peer, theirs, wanted in (
+        (add, "sbbf inspect", inspect, 1),
+        ([SBBF, "check", "--quick", str(work), "-q"], "pyarrow reading metadata", reading, 1),
+    ):
+        times = _processor_times(rounds, again, theirs)
+        name = f"{again[1]} of the same files, which have the filters, processor time"
+        yield Figure(name, times["ours"], peer, times["peer"], Target.of_the_peer(wanted))
 
 
 def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:

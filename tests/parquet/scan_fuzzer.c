@@ -67,7 +67,7 @@ static void ask_of_filters(struct kind *kind, const struct walk *w, const uint8_
             memcpy(each + NUMBERS_OF_KIND, parameters + 8, (NUMBERS_OF_DEMAND - NUMBERS_OF_KIND) * sizeof *each);
         each += NUMBERS_OF_DEMAND;
     }
-    kind->flags = OF_FILTERS;
+    kind->flags = parameters[1] % 2 ? OF_FILTERS | BITS_ALONE : OF_FILTERS;
     kind->keys = leaves;
     kind->keys_size = (size_t)kind->num_leaves;
     kind->offsets = (const uint8_t *)demands;
