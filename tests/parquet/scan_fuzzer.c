@@ -51,7 +51,7 @@ static void choose(struct kind *kind, const uint8_t *parameters, uint64_t offset
 /* Ask instead whether the filters fit, if the parameters want it: for half of the files by demands that any filter of a known form meets. */
 static void ask_of_filters(struct kind *kind, const struct walk *w, const uint8_t *parameters, uint8_t *leaves, int64_t *demands)
 {
-    if (parameters[0] % 4 != 3 || kind->num_leaves > MOST_LEAVES || !w->num_row_groups)
+    if (parameters[0] % 4 != 3 || kind->num_leaves > MOST_LEAVES || !w->num_row_groups || !w->num_chunks)
         return;
     int64_t *each = demands;
     for (int64_t leaf = 0; leaf < kind->num_leaves; leaf++) {
