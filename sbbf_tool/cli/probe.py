@@ -150,13 +150,16 @@ class _ProbeView(AnswerView["ProbeReport"]):
         for note in report.notes:
             if note.startswith(_UNANSWERED):
                 self._unanswered[note] = None
-        self.total.update(
-            hits=bool(report.hits),
-            inconclusive=bool(report.inconclusive),
-            without_filter=any(_has_no_filter(report, each) for each in report.inconclusive),
-            bytes_read=report.bytes_read,
-            requests=report.requests,
-        )
+        # `Counter.update` would take longer than the scan of a file.
+        total = self.total
+        total["bytes_read"] += report.bytes_read
+        total["requests"] += report.requests
+        total["hits"] += bool(report.hits)
+        if report.inconclusive:
+            total["inconclusive"] += 1
+            total["without_filter"] += any(
+                _has_no_filter(report, each) for each in report.inconclusive
+            )
         return self.take_answer(report, row, is_absent=report.is_absent)
 
     def _count_certain(self, report: ProbeReport) -> None:

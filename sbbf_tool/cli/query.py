@@ -223,8 +223,10 @@ class AnswerView(View[Report]):
 
     def take_answer(self, report: Any, row: Row[object], *, is_absent: bool) -> int:
         """Count the answer of a file, print what could not be read, and return its exit code."""
-        self._warnings.update(dict.fromkeys(report.warnings))
-        if report.type is not None:
+        if report.warnings:
+            self._warnings.update(dict.fromkeys(report.warnings))
+        # Once each value fits one of the files, none is unfit.
+        if report.type is not None and self._unfit != {}:
             unfit = {value.value: value for value in report.unfit}
             if self._unfit is not None:
                 unfit = {text: value for text, value in unfit.items() if text in self._unfit}
@@ -232,13 +234,16 @@ class AnswerView(View[Report]):
         if self.is_single and self._unfit:  # half an answer would look like a whole one
             self._say_unfit(self._unfit)
             raise click.exceptions.Exit(UsageError.exit_code)
-        self.total.update(files=1, absent=is_absent, without_column=report.type is None)
+        self.total["files"] += 1
+        self.total["absent"] += is_absent
         if report.type is None:
-            is_stated = any(column.type == PARTITION for column in report.named_columns)
-            self.total.update(stated_by_folder=is_stated)
-        error_code = render.say_unreadable([(row.path, None, place) for place in report.unreadable])
-        if error_code:
-            return error_code
+            self.total["without_column"] += 1
+            self.total["stated_by_folder"] += any(
+                column.type == PARTITION for column in report.named_columns
+            )
+        if report.unreadable:
+            places = [(row.path, None, place) for place in report.unreadable]
+            return render.say_unreadable(places)
         return ALL_ABSENT if is_absent else SOME_MAY_BE
 
     def answer(self, codes: set[int]) -> int:

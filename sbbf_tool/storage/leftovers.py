@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 
 from sbbf_tool.storage.system_calls import (
@@ -71,19 +70,24 @@ def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> 
     return open_locked(path, mode)
 
 
-@contextmanager
-def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
+class share_listings:  # noqa: N801  a run enters it for each file, and a generator takes longer
     """Let `sweep` list each folder once while the block runs, however many of its files change.
 
     Files that other processes leave behind during this run are removed by the next run. A run of
     several blocks passes the same `listings` to each, initially empty.
     """
-    before = _listings.get()
-    _listings.set({} if listings is None else listings)
-    try:
-        yield
-    finally:
-        _listings.set(before)
+
+    __slots__ = ("_before", "_listings")
+
+    def __init__(self, listings: dict[str, list[str]] | None = None) -> None:
+        self._listings = {} if listings is None else listings
+
+    def __enter__(self) -> None:
+        self._before = _listings.get()
+        _listings.set(self._listings)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _listings.set(self._before)
 
 
 def sweep(folder: str, base: str | None = None, *, is_locked_here: bool = False) -> None:

@@ -121,7 +121,7 @@ def is_hidden(name: str) -> bool:
 def is_hudi_log(name: str) -> bool:
     """Return whether a file's name is that of a log file of Hudi, such as
     `.FILEID_INSTANT.log.1_0-2-2`."""
-    return re.fullmatch(_HUDI_LOG, name) is not None
+    return name.startswith(".") and re.fullmatch(_HUDI_LOG, name) is not None
 
 
 def judge_name(name: str) -> bool | None:
@@ -263,7 +263,7 @@ def _walk(top: str) -> Iterator[Entry]:
         elif not is_folder:
             entry = _file_entry(path)
             if entry is not None:
-                yield entry._replace(is_link=is_link)
+                yield entry._replace(is_link=True) if is_link else entry
         else:
             try:
                 with os.scandir(path) as listing:

@@ -412,6 +412,26 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     shutil.rmtree(work)
     shutil.copytree(source, work)
     yield figure._replace(note=cost_of(add))
+    # The files have their filters now.
+    read_metadata = (
+        "import glob, sys, pyarrow.parquet as pq\n"
+        "for path in glob.glob(sys.argv[1] + '/*'): pq.read_metadata(path)\n"
+    )
+    inspect = [SBBF, "inspect", str(work), "-q", "--jobs", "2"]
+    reading = [sys.executable, "-c", read_metadata, str(work)]
+    for again, what, peer, theirs, target in (
+        (add, "add-filter again", "sbbf inspect", inspect, Target.of_the_peer(1)),
+        (
+            [SBBF, "check", "--quick", str(work), "-q"],
+            "check --quick",
+            "pyarrow reading metadata",
+            reading,
+            Target.of_the_peer(1.5),
+        ),
+    ):
+        times = _processor_times(rounds, again, theirs)
+        name = f"{what}, the same files with their filters, processor time"
+        yield Figure(name, times["ours"], peer, times["peer"], target)
 
 
 def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:

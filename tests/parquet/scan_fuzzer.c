@@ -51,7 +51,7 @@ static void choose(struct kind *kind, const uint8_t *parameters, uint64_t offset
 /* Ask instead whether the filters fit, if the parameters want it: for half of the files by demands that any filter of a known form meets. */
 static void ask_of_filters(struct kind *kind, const struct walk *w, const uint8_t *parameters, uint8_t *leaves, int64_t *demands)
 {
-    if (parameters[0] % 4 != 3 || kind->num_leaves > MOST_LEAVES || !w->num_row_groups)
+    if (parameters[0] % 4 != 3 || kind->num_leaves > MOST_LEAVES || !w->num_row_groups || !w->num_chunks)
         return;
     int64_t *each = demands;
     for (int64_t leaf = 0; leaf < kind->num_leaves; leaf++) {
@@ -67,7 +67,7 @@ static void ask_of_filters(struct kind *kind, const struct walk *w, const uint8_
             memcpy(each + NUMBERS_OF_KIND, parameters + 8, (NUMBERS_OF_DEMAND - NUMBERS_OF_KIND) * sizeof *each);
         each += NUMBERS_OF_DEMAND;
     }
-    kind->flags = OF_FILTERS;
+    kind->flags = parameters[1] % 2 ? OF_FILTERS | BITS_ALONE : OF_FILTERS;
     kind->keys = leaves;
     kind->keys_size = (size_t)kind->num_leaves;
     kind->offsets = (const uint8_t *)demands;
