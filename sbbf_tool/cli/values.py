@@ -46,7 +46,7 @@ def is_standard_input(argument: str | None) -> bool:
 def collect_values(
     arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None = None
 ) -> Sequence[object]:
-    """Collect the values of a command line, each once: its arguments, values from standard input or
+    """Collect the values of a command line: its arguments, each once, values from standard input or
     a file, and None for null.
 
     A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
@@ -93,17 +93,8 @@ def _collect_many(
         if key_file is not None:
             texts = Texts.of(_read_values(arguments, None, column), nulls=int(ask_null))
             keys = _read_keys(key_file, column)
-            return values_of(dict.fromkeys([*texts, *keys]))
-    blocks = _read_values(arguments, values_file, column)
-    return Texts.of(_without_repeated(blocks), nulls=int(ask_null))
-
-
-def _without_repeated(blocks: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
-    values: set[bytes] = set()
-    for block in blocks:
-        new_values = [value for value in dict.fromkeys(block) if value not in values]
-        values.update(new_values)
-        yield new_values
+            return values_of([*texts, *keys])
+    return Texts.of(_read_values(arguments, values_file, column), nulls=int(ask_null))
 
 
 def _read_keys(file: KeyFile, column: str | None) -> list[object]:
