@@ -32,12 +32,4 @@ static int decompress_by_python(struct codecs *codecs, int64_t codec, const uint
     return is_done;
 }
 
-/* Return whether there is a codec with this number. */
-static int has_codec(PyObject *functions, int64_t codec)
-{
-    if (codec == CODEC_NONE || codec == CODEC_SNAPPY)
-        return 1;
-    return codec >= 0 && codec < PyTuple_Size(functions) && PyTuple_GetItem(functions, (Py_ssize_t)codec) != Py_None;
-}
-
 #endif

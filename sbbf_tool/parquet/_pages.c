@@ -43,9 +43,21 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
     return Py_BuildValue("LLLL", (long long)span.pages, (long long)span.bytes, (long long)span.values, (long long)span.sizes);
 }
 
+/* Return whether there is a codec with this number. */
+static int has_codec(PyObject *functions, int64_t codec)
+{
+    if (codec == CODEC_NONE || codec == CODEC_SNAPPY)
+        return 1;
+    return codec >= 0 && codec < PyTuple_Size(functions) && PyTuple_GetItem(functions, (Py_ssize_t)codec) != Py_None;
+}
+
 static int is_shape(const struct shape *shape, int form, long long width, long long num_entries)
 {
-    return has_codec(shape->codecs->functions, shape->codec) && (form == PLAIN_PAGES || form == INDEX_PAGES) && width >= 0 && width <= INT32_MAX && num_entries >= 0 && num_entries <= UINT32_MAX;
+    if (form != PLAIN_PAGES && form != INDEX_PAGES)
+        return 0;
+    if (width < 0 || width > INT32_MAX || num_entries < 0 || num_entries > UINT32_MAX)
+        return 0;
+    return has_codec(shape->codecs->functions, shape->codec);
 }
 
 /* Build the result: the span, the values, and the levels as flags, or None if each value is present. */
