@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any, Generic, TypeVar
 
 from sbbf_tool.storage.interrupts import ensure_uninterrupted, forget_interrupt, interrupt
@@ -27,6 +27,8 @@ Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+_SECONDS_TO_SEND = 5.0
+"""How long a worker that was interrupted has for sending what its task returned."""
 
 
 class InterruptError(SystemExit):
@@ -211,8 +213,8 @@ def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Run a task in a worker. A worker that was interrupted ignores SIGTERM; it runs no task that
-    arrives afterwards, and ends as if it were killed if its owner wants the task to be run."""
+    """Run a task in a worker. A worker that was interrupted ignores SIGTERM and runs no task that
+    arrives afterwards. Unless its owner interrupted it, it soon ends as if it were killed."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         if not WorkerContext.is_interrupted_by_owner:
             os._exit(1)
@@ -223,15 +225,33 @@ def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) ->
     finally:
         if signal.getsignal(signal.SIGTERM) is _interrupt:
             signal.signal(signal.SIGTERM, _refuse)
+        else:
+            _end_soon()
 
 
 def _refuse(number: int, frame: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _end_soon()
 
 
 def _interrupt(number: int, frame: object) -> None:
-    _refuse(number, frame)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     interrupt(InterruptError())
+
+
+def _end_soon() -> None:
+    """End a worker that is about to wait for a task, perhaps for ever: a worker that was killed
+    may have had the lock of the queue, and the owner waits until all workers of a broken pool have
+    ended."""
+    timer = Timer(_SECONDS_TO_SEND, _end_without_owner)
+    timer.daemon = True
+    timer.start()
+
+
+def _end_without_owner() -> None:
+    # The owner takes the rows of its other workers first, and then ends this one.
+    if not WorkerContext.is_interrupted_by_owner:
+        os._exit(1)
 
 
 def _end_with_owner(reading: int) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.running.processes import Processes, Task
 from support.tables import each
 
 PROGRAM = """
@@ -114,6 +116,31 @@ def children_of(process: int) -> list[int]:
         with suppress(FileNotFoundError):  # the thread ended meanwhile
             children += map(int, (thread / "children").read_text().split())
     return children
+
+
+def square(numbers: Sequence[int]) -> list[int]:
+    return [number * number for number in numbers]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_pool_goes_on_when_a_worker_ends_that_waits_for_a_task(
+    place: int, number: signal.Signals
+) -> None:
+    """One of two such workers has the lock of the queue, and the other one waits for it."""
+    before = children_of(os.getpid())
+    with Processes(2) as pool:
+        first = pool.submit(Task([1], square))
+        assert pool.rows(first, int, int) == [1]
+        workers = [each for each in children_of(os.getpid()) if each not in before]
+        time.sleep(0.5)
+        os.kill(workers[place], number)
+        time.sleep(0.3)  # the pool sees it
+        for unit in range(2, 6):
+            task = pool.submit(Task([unit], square))
+            assert pool.rows(task, int, int) == [unit * unit]
+            time.sleep(0.2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
