@@ -271,7 +271,9 @@ def _by_processes(
                 paths = [file.path for file in files_of_task]
                 table_files = work.table_files and work.table_files.only(paths)
                 jobs_of_task = all_jobs if is_large else jobs
-                task = Task(paths, partial(_rows, context, table_files, jobs_of_task))
+                rows = partial(_rows, context, table_files, jobs_of_task)
+                again = partial(_rows_again, rows, context, table_files, files_of_task)
+                task = Task(paths, rows, again)
                 ahead.append(processes.submit(task))
                 if is_large:
                     yield from rows_of_first()
@@ -306,6 +308,21 @@ def _rows(
     # After an interrupt, one row may be there twice.
     rows_by_path = {row.path: row for row in rows}
     return list(map(_without_unexpected, rows_by_path.values()))
+
+
+def _rows_again(
+    rows: Callable[[Sequence[str]], list[Row[Report]]],
+    context: WorkerContext[Work[Report]],
+    table_files: TableFiles | None,
+    files: Sequence[ListedFile],
+    paths: Sequence[str],
+) -> list[Row[Report]]:
+    """Return the rows of files of which a worker that ended early may have changed some."""
+    from sbbf_tool.running.lost_rows import restore_row
+
+    work = context.value.of_table(table_files)
+    listed = {file.path: file for file in files}
+    return [restore_row(row, listed[row.path], work) for row in rows(paths)]
 
 
 def _memory_of_change(path: str) -> int:

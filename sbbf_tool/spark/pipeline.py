@@ -33,17 +33,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import PathPredicate, Predicate
-from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import from_plain, restore_bytes, to_batch
-from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
-from sbbf_tool.running.discover import TASK_COST, list_file, skip
+from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.running.discover import TASK_COST, skip
+from sbbf_tool.running.lost_rows import restore_row
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
@@ -156,8 +154,7 @@ def map_work(
         num_bytes = file.bytes or 0
         cores = cores_of_large if num_bytes > TASK_COST else 1
         row = work(restore_bytes(file.path), _threads(cores))
-        with work.through():
-            row = restore_row(row, file, work)
+        row = restore_row(row, file, work)
         if count is not None:
             count(num_bytes)
         return row
@@ -182,49 +179,3 @@ def _threads(cores: int) -> int:
     context = TaskContext.get()
     own_cores = 1 if context is None else context.cpus()
     return max(own_cores, min(os.cpu_count() or 1, cores))
-
-
-Report = TypeVar("Report")
-
-_LOST = (
-    "the file changed after it was listed; if an attempt of this run that was lost did "
-    "that, its changes are not counted here"
-)
-
-
-def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row[Report]:
-    """Return the row of the attempt that changed a file after it was listed; `row` if there was
-    none.
-
-    Of the report, `values` are those in the footer, and what was read is 0. A change by another run
-    counts for both, if it began after this run had listed the file. If the file does not show what
-    an attempt has changed, the row says so.
-    """
-    report: Any = row.report
-    edit = work.edit
-    if not work.changes or edit is None or listed.bytes is None:
-        return row
-    if report is None:
-        if row.status != SKIPPED or list_file(row.path).bytes in (None, listed.bytes):
-            return row
-        return replace(row, reason=f"{row.reason}; {_LOST}")
-    has_listed_bytes = report.old_bytes == listed.bytes
-    if edit.dry_run:
-        return row
-    if has_listed_bytes and (row.status != SKIPPED or _has_listed_inode(listed)):
-        return row
-    try:
-        with ParquetFile.open(work.file(row.path), work.context) as file:
-            restored = work.verb.recognise(file, report, listed.bytes, edit)
-        if restored is not None:
-            return replace(row, status=OK, reason=None, report=restored)
-    except SbbfError:
-        pass  # the warning says what is not known
-    old_end = (report.old_bytes, report.old_end_hash)
-    if old_end != (report.new_bytes, report.new_end_hash):
-        return row
-    return replace(row, report=replace(report, warnings=(*report.warnings, _LOST)))
-
-
-def _has_listed_inode(listed: ListedFile) -> bool:
-    return listed.inode is None or list_file(listed.path).inode in (None, listed.inode)
