@@ -271,6 +271,9 @@ class _Printer:
                     "delete them with sbbf repair --abandoned 5m"
                 )
         complain(f"sbbf: interrupted; {message}", kind="note")
+        if view.undo is not None:
+            for line in view.undo.lines_so_far():
+                complain(f"sbbf: {line}", kind="note")
         self.note_commits()
         if not has_report or view.commits is not None:
             return False

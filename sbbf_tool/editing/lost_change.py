@@ -136,8 +136,8 @@ def _whole_tail(file: ParquetFile) -> LostChange | None:
 def repeat_on_old_file(
     on: Callable[[OpenEdit], Report], file: ParquetFile, listed_bytes: int, edit: Edit
 ) -> Report | None:
-    """Return what a verb, by its method `on`, would do with the file as it was when it had the
-    listed length; None if the file does not begin with the old one, or if there was nothing to do."""
+    """Return what a verb, by its method `on`, would do with the file when it had the
+    listed length; None if the file does not begin with the old one, or there was nothing to do."""
     if listed_bytes >= file.source.size or footer_ending_at(file, listed_bytes) is None:
         return None
     dry_edit = dataclasses.replace(edit, dry_run=True)
