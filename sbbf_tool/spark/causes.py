@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
@@ -240,9 +240,10 @@ def start(spark: SparkSession, job: Callable[[], Result], tag: str | None = None
         except BaseException as error:
             future.set_exception(error)
 
-    session = None if is_classic(spark) else spark
-    thread = InheritableThread(run, session=session, name="sbbf-job", daemon=True)
-    thread.start()
+    options: dict[str, Any] = {"name": "sbbf-job", "daemon": True}
+    if not is_classic(spark):
+        options["session"] = spark
+    InheritableThread(run, **options).start()
     return future
 
 

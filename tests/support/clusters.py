@@ -1,4 +1,4 @@
-"""Spark outside this process: runs of commands that change files, and whose processes can be killed,
+"""Spark outside this process: runs of commands that change files, whose processes can be killed;
 other programs, a Connect server."""
 
 from __future__ import annotations
