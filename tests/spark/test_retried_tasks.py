@@ -65,7 +65,7 @@ RUNS: dict[str, tuple[Callable[[Path], None] | None, list[str], str]] = {
     "restore": (with_own_filters, ["remove-filter", "--ours"], "5 files: 5 done; "),
     "resize": (
         with_filters_of_pyarrow,
-        ["resize", "--fpp", "0.01"],
+        ["resize", "--fpp", "0.2"],
         "5 files: 5 done; 5 filters: ",
     ),
     "resize own filters": (
