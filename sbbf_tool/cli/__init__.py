@@ -211,8 +211,8 @@ def _run(args: list[str]) -> int:
         message = f"internal error: click ended with {stop.exit_code}; please report it"
         return _fail(stop, message, INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt, _Terminated) as interrupt:
-        progress = getattr(interrupt, "__notes__", ())
-        complain("; ".join(("sbbf: interrupted", *progress)), kind="note")
+        for line in getattr(interrupt, "__notes__", ("interrupted",)):
+            complain(f"sbbf: {line}", kind="note")
         if isinstance(interrupt, _Terminated):
             return int(interrupt.code or 0)
         return INTERRUPTED

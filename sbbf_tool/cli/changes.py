@@ -4,7 +4,7 @@ a report on the files is saved."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +213,14 @@ class Undo:
                 f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed "
                 "file; --report saves them"
             )
+
+    def lines_so_far(self) -> Iterator[str]:
+        """Yield the line for a run that has ended early: the PATHs have files that it did not come
+        to, which may have filters of their own."""
+        self._rest[True] += 1
+        text: list[str] = []
+        self.show(Page(text.append))
+        yield from "".join(text).splitlines()
 
     def _show_command(
         self, page: Page, fix: Fix, paths: Sequence[str], options: Sequence[str]

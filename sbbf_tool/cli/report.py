@@ -88,7 +88,7 @@ def report_files(outputs: Outputs, plan: Plan, view: View[Any]) -> int:
             if view.commits is None:
                 for row in rows.left_over(printer.last_path):
                     printer.add(row)
-            interrupt.add_note(printer.describe_progress())
+            printer.explain(interrupt)
             if not printer.end_early(interrupt_code, has_report=outputs.report is not None):
                 raise
         except SbbfError:
@@ -245,8 +245,14 @@ class _Printer:
         summary["totals"] = totals
         return render.document("summary", summary)
 
-    def describe_progress(self) -> str:
-        """Return how far an interrupted run came that changes files."""
+    def explain(self, interrupt: BaseException) -> None:
+        """Note at an interrupt how far a run came that changes files, and what undoes it."""
+        interrupt.add_note(f"interrupted; {self._describe_progress()}")
+        if self._view.undo is not None:
+            for line in self._view.undo.lines_so_far():
+                interrupt.add_note(line)
+
+    def _describe_progress(self) -> str:
         commits = self._view.commits
         if commits is None:
             progress = f"so far {self}" if self._outcome.counts.total() else "no file is done yet"

@@ -128,9 +128,13 @@ class _ResizeView(View["ResizeReport"]):
 
 
 def _count_bytes(report: ResizeReport) -> tuple[int, int]:
-    """Return the bytes of the bitsets before and after."""
-    old = sum(row.old_bytes for row in report.filters)
-    new = sum(row.new_bytes for row in report.filters)
+    """Return the bytes of the bitsets before and after, of filters whose old size is known."""
+    old = 0
+    new = 0
+    for row in report.filters:
+        if row.old_bytes is not None:
+            old += row.old_bytes
+            new += row.new_bytes
     return old, new
 
 

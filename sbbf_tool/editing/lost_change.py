@@ -1,26 +1,45 @@
 """The change that an earlier attempt made whose task was lost before it could report, as the file
 itself shows it.
 
-The run knows the length of the file when it was listed, and its own tail (see `file.own_tail`)
-shows which filters were written after that length. So every attempt reports them as the one that
-wrote them.
+The run knows the length of the file when it was listed. If the file still begins with all these
+bytes, they are the old file, and the verb is asked again what it would do with it. Otherwise, the
+own tail (see `file.own_tail`) shows which filters were written after that length. So every attempt
+reports them as the one that wrote them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple, TypeVar
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import columns_of
-from sbbf_tool.file.own_tail import Addition, find_own_tail, hash_end, last_addition
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.open_edit import OpenEdit, PrebuiltFilters
+from sbbf_tool.errors import NothingToDoError, RefusedError
+from sbbf_tool.file.own_tail import (
+    Addition,
+    find_own_tail,
+    footer_ending_at,
+    hash_end,
+    last_addition,
+)
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import Patch, plan_append
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
-from sbbf_tool.reports.change import BuiltFilter
+from sbbf_tool.reports.change import BuiltFilter, ChangeReport
+from sbbf_tool.storage.places import open_spool
 from sbbf_tool.storage.source import PlannedSource
+
+Report = TypeVar("Report", bound=ChangeReport)
+
+UNKNOWN_DETAILS = "an attempt of this run that was lost changed the file; the file does not show {}"
+"""Warning of a report; the text names what is missing in it."""
 
 
 class LostChange(NamedTuple):
@@ -34,6 +53,8 @@ class LostChange(NamedTuple):
     """A footer without these filters; None if that of the file before the change is unknown or has
     filters of the same columns."""
     leftover_bytes: int = 0
+    is_first: bool = False
+    """Whether no earlier change by this package was at the old end."""
 
 
 def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
@@ -66,6 +87,7 @@ def _change_after(file: ParquetFile, addition: Addition) -> LostChange:
         removed=tuple(sorted(removed)),
         before=before,
         leftover_bytes=max(0, leftover_bytes),
+        is_first=tail.start == before.end,
     )
 
 
@@ -109,6 +131,49 @@ def _hash_old_end(file: ParquetFile, patch: Patch) -> str:
 def _whole_tail(file: ParquetFile) -> LostChange | None:
     own_filters = find_own_tail(file).filters
     return LostChange("", own_filters) if own_filters else None
+
+
+def repeat_on_old_file(
+    on: Callable[[OpenEdit], Report], file: ParquetFile, listed_bytes: int, edit: Edit
+) -> Report | None:
+    """Return what a verb, by its method `on`, would do with the file when it had the
+    listed length; None if the file does not begin with the old one, or there was nothing to do."""
+    if listed_bytes >= file.source.size or footer_ending_at(file, listed_bytes) is None:
+        return None
+    dry_edit = dataclasses.replace(edit, dry_run=True)
+    old_file = file.before(listed_bytes)
+    name = file.source.name
+    with open_spool(name, keeps=False) as spool, ExitStack() as resources:
+        prebuilt = PrebuiltFilters(spool)
+        change = OpenEdit(dry_edit, old_file, name, [], None, prebuilt, resources, is_copied=False)
+        try:
+            report = on(change)
+        except (NothingToDoError, RefusedError):
+            return None
+    is_first_change = change.has_no_own_tail()
+    changes: dict[str, Any] = {"dry_run": False, "is_first_change": is_first_change}
+    return replace(report, **changes)
+
+
+def is_result(report: ChangeReport, file: ParquetFile) -> bool:
+    """Return whether a file ends as the report says of the new one."""
+    size = file.source.size
+    return report.new_bytes == size and report.new_end_hash == hash_end(file.source, size)
+
+
+def describe_ends(file: ParquetFile, listed_bytes: int) -> dict[str, Any]:
+    """Return the fields that all reports of changes have, of a change in place of which the file
+    does not show the old end."""
+    size = file.source.size
+    return {
+        "file": file.name,
+        "output": file.name,
+        "dry_run": False,
+        "old_bytes": listed_bytes,
+        "new_bytes": size,
+        "old_end_hash": "",
+        "new_end_hash": hash_end(file.source, size),
+    }
 
 
 def describe_filters(file: ParquetFile, keys: Iterable[ChunkKey]) -> tuple[BuiltFilter, ...]:

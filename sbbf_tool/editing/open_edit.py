@@ -320,7 +320,8 @@ class OpenEdit:
             self._own_tail = find_own_tail(self.file)
         return self._own_tail
 
-    def _has_no_own_tail(self) -> bool:
+    def has_no_own_tail(self) -> bool:
+        """Return whether no earlier change by this package is at the end of the file."""
         return (
             not self.file.footer.has_locked_chunks()
             and self._find_own_tail().start == self.file.footer.end
@@ -374,7 +375,7 @@ class OpenEdit:
             new_bytes=patch.size,
             old_end_hash=old_end_hash,
             new_end_hash=new_end_hash,
-            is_first_change=keeps_old_file and self._has_no_own_tail(),
+            is_first_change=keeps_old_file and self.has_no_own_tail(),
         )
         if not edit.dry_run and is_written:
             compare = compare or partial(self.ensure_matches_plan, patch)

@@ -25,9 +25,9 @@ class ChangeReport(Tabular):
     """BLAKE2b of the footer of the old file, and at least its last 64 bytes, in hexadecimal."""
     new_end_hash: str
     """The same of the new file."""
-    is_first_change: bool = field(default=False, kw_only=True, compare=False, local=True)
+    is_first_change: bool = field(default=False, kw_only=True)
     """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf`
-    was; False in rows of other machines."""
+    was."""
 
     @property
     def only_removes(self) -> bool:

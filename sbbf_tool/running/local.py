@@ -43,12 +43,12 @@ Report = TypeVar("Report")
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
-_FILES_WITHOUT_SCAN = 32
+FILES_WITHOUT_SCAN = 32
 """Number of files that take as long to open one by one as the modules of a scan take to load."""
-_FILES_PER_SCAN = 256
+FILES_PER_SCAN = 256
 _FILES_OF_TRIAL = 1024
 """Files that take about as long to scan as threads do to start."""
-_LEAST_SHARE_OF_SCAN = 16
+LEAST_SHARE_OF_SCAN = 16
 """If a scan answers for fewer than one in so many files, the others are not scanned."""
 _FILES_PER_SEGMENT = 10_000
 """Files whose rows are in memory while those that a scan left are processed."""
@@ -117,9 +117,9 @@ class LocalRunner:
 
     def _scanned(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""
-        first = list(islice(files, _FILES_WITHOUT_SCAN))
+        first = list(islice(files, FILES_WITHOUT_SCAN))
         files = chain(first, files)
-        if len(first) == _FILES_WITHOUT_SCAN:
+        if len(first) == FILES_WITHOUT_SCAN:
             scan = work.scanner()
             if scan is not None:
                 return self._by_scan(scan, files, work)
@@ -154,7 +154,7 @@ class LocalRunner:
                 yield row or next(others)
             if num_files < segment:
                 return
-            if num_files - len(missing) < num_files // _LEAST_SHARE_OF_SCAN:
+            if num_files - len(missing) < num_files // LEAST_SHARE_OF_SCAN:
                 yield from self._locally(files, work)
                 return
             segment = _FILES_PER_SEGMENT
@@ -200,7 +200,7 @@ class LocalRunner:
 
 def _batches(files: Iterator[ListedFile]) -> Iterator[list[ListedFile]]:
     """Yield the files of each scan."""
-    while batch := list(islice(files, _FILES_PER_SCAN)):
+    while batch := list(islice(files, FILES_PER_SCAN)):
         yield batch
 
 
@@ -271,7 +271,9 @@ def _by_processes(
                 paths = [file.path for file in files_of_task]
                 table_files = work.table_files and work.table_files.only(paths)
                 jobs_of_task = all_jobs if is_large else jobs
-                task = Task(paths, partial(_rows, context, table_files, jobs_of_task))
+                rows = partial(_rows, context, table_files, jobs_of_task)
+                again = partial(_rows_again, rows, context, table_files, files_of_task)
+                task = Task(paths, rows, again)
                 ahead.append(processes.submit(task))
                 if is_large:
                     yield from rows_of_first()
@@ -306,6 +308,21 @@ def _rows(
     # After an interrupt, one row may be there twice.
     rows_by_path = {row.path: row for row in rows}
     return list(map(_without_unexpected, rows_by_path.values()))
+
+
+def _rows_again(
+    rows: Callable[[Sequence[str]], list[Row[Report]]],
+    context: WorkerContext[Work[Report]],
+    table_files: TableFiles | None,
+    files: Sequence[ListedFile],
+    paths: Sequence[str],
+) -> list[Row[Report]]:
+    """Return the rows of files of which a worker that ended early may have changed some."""
+    from sbbf_tool.running.lost_rows import restore_row
+
+    work = context.value.of_table(table_files)
+    listed = {file.path: file for file in files}
+    return [restore_row(row, listed[row.path], work) for row in rows(paths)]
 
 
 def _memory_of_change(path: str) -> int:

@@ -36,11 +36,18 @@ class InterruptError(SystemExit):
 
 
 class Task(Generic[Unit, Row]):
-    """Units of work, and the function that returns their rows."""
+    """Units of work, the function that returns their rows, and another one for units that a worker
+    may have begun that ended early."""
 
-    def __init__(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]]) -> None:
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        work: Callable[[Sequence[Unit]], list[Row]],
+        again: Callable[[Sequence[Unit]], list[Row]] | None = None,
+    ) -> None:
         self.units = units
         self.work = work
+        self.again = again or work
         self.future: Future[list[Row]] | None = None
         self.pool: ProcessPoolExecutor | None = None
 
@@ -113,7 +120,7 @@ class Processes:
             # task finds the unit.
             if task.pool is self._pool:
                 self._stop()
-            return self._apart(task.units, task.work, build_lost_row)
+            return self._apart(task.units, task.again, build_lost_row)
         if len(rows) == len(task.units):
             return rows
         # Another program has interrupted the worker.
@@ -121,7 +128,7 @@ class Processes:
         missing = [unit for unit in task.units if unit not in row_of]
         if not missing:
             return rows
-        for row in self._apart(missing, task.work, build_lost_row):
+        for row in self._apart(missing, task.again, build_lost_row):
             row_of[unit_of(row)] = row
         return [row_of[unit] for unit in task.units]
 

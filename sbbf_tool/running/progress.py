@@ -48,6 +48,10 @@ class RunProgress:
             yield file
         self.total = self._listing
 
+    def expect(self, sizes: Iterable[int]) -> None:
+        """Remember the sizes of the files that are done next."""
+        self._open_bytes.extend(sizes)
+
     def count_ahead(self, files: Iterable[ListedFile], is_stopped: Callable[[], bool]) -> None:
         """Set `total` from a listing of its own, because a runner lists files only as it needs
         them; meant for another thread.

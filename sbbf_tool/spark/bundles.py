@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ from sbbf_tool.spark.rows import (
     frame_of_arrow,
     keep_on_cluster,
     map_in_arrow,
+    stream_batches,
     type_name,
     with_usual_types,
 )
@@ -26,9 +28,9 @@ from sbbf_tool.spark.rows import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_BUNDLE_COST = 8 << 20
+BUNDLE_COST = 8 << 20
 """Cost per bundle of files, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
-_TASKS_A_CORE = 4
+TASKS_PER_CORE = 4
 _MOST_TASKS = 1_000
 """Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a
 sample of 100 paths per task, which it collects on the driver: with 10,000 tasks, the default memory
@@ -75,6 +77,15 @@ class Listing:
             return frame_of_arrow(self.spark, self._files, ddl_of(ListedFile))
         return self._files
 
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the listing in order, in parts of some thousand files if it is on the cluster."""
+        if isinstance(self._files, pa.Table):
+            yield self._files
+            return
+        names = schema_of(ListedFile).names
+        for batch in stream_batches(self._files.select(names)):
+            yield pa.Table.from_batches([batch])
+
     def _measure(self) -> Size:
         if isinstance(self._files, pa.Table):
             lengths = self._files["bytes"].to_pylist()
@@ -116,7 +127,7 @@ class Listing:
                 costs = [0] * batch.num_rows
                 if by_bytes:
                     costs = batch.column("bytes").to_pylist()
-                packs = pack(costs, lambda size: size or 0, _BUNDLE_COST)
+                packs = pack(costs, lambda size: size or 0, BUNDLE_COST)
                 ends = pa.array(list(accumulate(map(len, packs), initial=0)), pa.int32())
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
                 bundled = pa.ListArray.from_arrays(ends, units)
@@ -134,7 +145,7 @@ class Listing:
 
     def _count_tasks(self) -> int:
         by_files = min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS)
-        return max(_TASKS_A_CORE * cores_of(self.spark), by_files)
+        return max(TASKS_PER_CORE * cores_of(self.spark), by_files)
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
@@ -128,7 +128,7 @@ def convert_error(error: Exception) -> SbbfError:
 
 
 def find_cause(text: str) -> str:
-    """Return the cause in the text of an error of Spark, in one line.
+    """Return the cause in the text of an error of Spark, in one line without a full stop.
 
     This is the last line of the last trace of Python; without one, the reason of the failed task,
     or the innermost Java exception.
@@ -137,7 +137,7 @@ def find_cause(text: str) -> str:
         lines = text.rpartition(_TRACEBACK)[2].splitlines()
         for line in lines[1:]:
             if line[:1].strip():
-                return line.strip()
+                return line.strip().rstrip(".:;, ")
     task = _FAILURE.search(text)
     causes = _CAUSE.findall(text if task is None else text[task.end() :])
     if task is not None and (not causes or _LOST_WORKER in task[1]):
@@ -151,7 +151,8 @@ def find_cause(text: str) -> str:
         # py4j names its own call in the first line, and the exception in the second.
         exceptions = [line[2:] for line in lines if line.startswith(": ")]
         cause = next(iter(exceptions or lines), "")
-    return cause.strip().removeprefix("org.apache.spark.SparkException: ")
+    # A hint may follow, after other punctuation.
+    return cause.strip().removeprefix("org.apache.spark.SparkException: ").rstrip(".:;, ")
 
 
 @contextmanager
@@ -216,21 +217,34 @@ Result = TypeVar("Result")
 def wait_for(spark: SparkSession, job: Callable[[], Result]) -> Result:
     """Run a job in another thread and return its result, so that an interrupt of this thread ends
     the wait; see `convert_errors`."""
+    with convert_errors():
+        if not is_classic(spark):
+            return job()  # a client of Spark Connect can be interrupted
+        return start(spark, job).result()
+
+
+def start(spark: SparkSession, job: Callable[[], Result], tag: str | None = None) -> Future[Result]:
+    """Run a job in another thread, with the properties that jobs of this thread have, and with a
+    tag by which `cancel_jobs` finds it."""
     from pyspark import InheritableThread
 
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
+            if tag is not None and is_classic(spark):
+                spark.sparkContext.addJobTag(tag)
+            elif tag is not None:
+                spark.addTag(tag)
             future.set_result(job())
         except BaseException as error:
             future.set_exception(error)
 
-    with convert_errors():
-        if not is_classic(spark):
-            return job()  # a client of Spark Connect can be interrupted
-        InheritableThread(target=run, name="sbbf-job", daemon=True).start()
-        return future.result()
+    options: dict[str, Any] = {"name": "sbbf-job", "daemon": True}
+    if not is_classic(spark):
+        options["session"] = spark
+    InheritableThread(run, **options).start()
+    return future
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -239,7 +253,16 @@ def is_classic(spark: SparkSession) -> bool:
     return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def cancel_jobs(spark: SparkSession) -> None:
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel the jobs that were started with this tag, as far as they can still be reached."""
+    with suppress(Exception):
+        if is_classic(spark):
+            spark.sparkContext.cancelJobsWithTag(tag)
+        else:
+            spark.interruptTag(tag)
+
+
+def cancel_all_jobs(spark: SparkSession) -> None:
     """Cancel the jobs of the session, as far as they can still be reached."""
     with suppress(Exception):
         if is_classic(spark):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import escape_bytes, from_batch, restore_bytes, schema_of, to_batch
-from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile, Row
 from sbbf_tool.running.discover import discover as find_files
 from sbbf_tool.running.discover import path_of, stat_file
 from sbbf_tool.running.selection import is_table
@@ -142,6 +144,55 @@ def _absolute(name: str | None, folder: str) -> str:
         return ""
     path = path_of(name)
     return path if places.is_url(path) else os.path.join(folder, path)
+
+
+class GivenNames:
+    """The names of a run as they were given: executors get absolute paths, and their bytes that are
+    not UTF-8 escaped."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._bases: dict[str, str] = {}
+        """Names, or what is before the first folder with a wildcard, by their absolute paths."""
+        for name in names:
+            path = path_of(name)
+            if path != name or not places.is_listed_here(name) or places.is_url(name):
+                continue
+            wildcard = re.search(listing.WILDCARD, name)
+            base = name if wildcard is None else name[: wildcard.start()].rpartition("/")[0]
+            for given in (name, base):
+                self._bases.setdefault(places.absolute(given or "."), given)
+
+    def name_file(self, file: ListedFile) -> ListedFile:
+        """Return a file of the listing under its given name."""
+        path = self._find(file.path)
+        return file if path == file.path else replace(file, path=path)
+
+    def name_row(self, row: Row[Any]) -> Row[Any]:
+        """Return the row of a file, and its report, under its given name."""
+        path = self._find(row.path)
+        if path == row.path:
+            return row
+        report = row.report
+        names = {}
+        for field in ("file", "output"):
+            if getattr(report, field, None) == row.path:
+                names[field] = path
+        if report is not None:
+            report = replace(report, **names)
+        return replace(row, path=path, report=report)
+
+    def _find(self, escaped_path: str) -> str:
+        path = restore_bytes(escaped_path)
+        base = path
+        while base not in self._bases:
+            parent = os.path.dirname(base)
+            if parent == base:
+                return path
+            base = parent
+        given = self._bases[base]
+        if base == path:
+            return given
+        return os.path.join(given, os.path.relpath(path, base))
 
 
 def measure_again(files: DataFrame) -> DataFrame:

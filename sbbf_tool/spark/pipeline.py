@@ -32,18 +32,17 @@ its own configuration.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.partitions import PathPredicate, Predicate
-from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import from_plain, restore_bytes, to_batch
-from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
-from sbbf_tool.running.discover import TASK_COST, list_file, skip
+from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.running.discover import TASK_COST, skip
+from sbbf_tool.running.local import FILES_PER_SCAN, FILES_WITHOUT_SCAN, LEAST_SHARE_OF_SCAN
+from sbbf_tool.running.lost_rows import restore_row
 from sbbf_tool.running.request import RunRequest
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
@@ -56,8 +55,9 @@ from sbbf_tool.spark.listing import (
     normalize_listing,
     table_of,
 )
-from sbbf_tool.spark.rows import PACKED, Batches, compute_once, ddl_of, map_in_arrow, pack_batches
+from sbbf_tool.spark.rows import Batches, compute_once, ddl_of, map_in_arrow
 from sbbf_tool.storage.leftovers import share_listings
+from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,43 +135,55 @@ def run(
     return compute_once(map_work(listing, work), work.row, listing.size.rows)
 
 
-def map_work(
-    listing: Listing,
-    work: Work[Any],
-    *,
-    count: Callable[[int], object] | None = None,
-    packs: bool = False,
-) -> DataFrame:
-    """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count`
-    gets the bytes of each file."""
+def map_work(listing: Listing, work: Work[Any]) -> DataFrame:
+    """Map each file to the row of the work, lazily."""
+    rows_of_files = carrier(listing, work)
+
+    def carry(batches: Batches) -> Batches:
+        for batch in batches:
+            for bundle in batch.column(0).to_pylist():
+                files = [from_plain(ListedFile, values) for values in bundle]
+                yield to_batch(work.row, rows_of_files(files))
+
+    return map_in_arrow(listing.bundle(by_bytes=work.reads_data), carry, ddl_of(work.row))
+
+
+def carrier(
+    listing: Listing, work: Work[Any]
+) -> Callable[[Sequence[ListedFile]], Iterator[Row[Any]]]:
+    """Return the function by which executors carry the work to files of a listing."""
     # Large files share the cores of the cluster, where the work of a file can use several.
     cores_of_large = 1
     if work.needs.threads:
         cores_of_large = cores_of(listing.spark) // max(1, listing.size.large)
 
-    def work_on(values: dict[str, Any]) -> Row[Any]:
-        file = from_plain(ListedFile, values)
+    are_scanned = listing.size.files >= FILES_WITHOUT_SCAN
+
+    def work_on(file: ListedFile) -> Row[Any]:
         if file.skipped:
             return skip(file)
-        num_bytes = file.bytes or 0
-        cores = cores_of_large if num_bytes > TASK_COST else 1
+        cores = 1
+        if (file.bytes or 0) > TASK_COST:
+            cores = cores_of_large
         row = work(restore_bytes(file.path), _threads(cores))
-        with work.through():
-            row = restore_row(row, file, work)
-        if count is not None:
-            count(num_bytes)
-        return row
+        return restore_row(row, file, work)
 
-    def carry(batches: Batches) -> Batches:
+    def carry(files: Sequence[ListedFile]) -> Iterator[Row[Any]]:
+        scan = work.scanner() if are_scanned else None
         with share_listings():
-            for batch in batches:
-                for bundle in batch.column(0).to_pylist():
-                    yield to_batch(work.row, map(work_on, bundle))
+            for first in range(0, len(files), FILES_PER_SCAN):
+                batch = files[first : first + FILES_PER_SCAN]
+                rows: list[Row[Any] | None] = [None] * len(batch)
+                if scan is not None and not any(
+                    file.skipped or is_url(file.path) for file in batch
+                ):
+                    rows = scan([restore_bytes(file.path) for file in batch])
+                    if rows.count(None) > len(rows) - len(rows) // LEAST_SHARE_OF_SCAN:
+                        scan = None
+                for file, row in zip(batch, rows, strict=True):
+                    yield row or work_on(file)
 
-    bundles = listing.bundle(by_bytes=work.reads_data)
-    if packs:
-        return map_in_arrow(bundles, lambda batches: pack_batches(carry(batches)), PACKED)
-    return map_in_arrow(bundles, carry, ddl_of(work.row))
+    return carry
 
 
 def _threads(cores: int) -> int:
@@ -182,49 +194,3 @@ def _threads(cores: int) -> int:
     context = TaskContext.get()
     own_cores = 1 if context is None else context.cpus()
     return max(own_cores, min(os.cpu_count() or 1, cores))
-
-
-Report = TypeVar("Report")
-
-_LOST = (
-    "the file changed after it was listed; if an attempt of this run that was lost did "
-    "that, its changes are not counted here"
-)
-
-
-def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row[Report]:
-    """Return the row of the attempt that changed a file after it was listed; `row` if there was
-    none.
-
-    Of the report, `values` are those in the footer, and what was read is 0. A change by another run
-    counts for both, if it began after this run had listed the file. If the file does not show what
-    an attempt has changed, the row says so.
-    """
-    report: Any = row.report
-    edit = work.edit
-    if not work.changes or edit is None or listed.bytes is None:
-        return row
-    if report is None:
-        if row.status != SKIPPED or list_file(row.path).bytes in (None, listed.bytes):
-            return row
-        return replace(row, reason=f"{row.reason}; {_LOST}")
-    has_listed_bytes = report.old_bytes == listed.bytes
-    if edit.dry_run:
-        return row
-    if has_listed_bytes and (row.status != SKIPPED or _has_listed_inode(listed)):
-        return row
-    try:
-        with ParquetFile.open(work.file(row.path), work.context) as file:
-            restored = work.verb.recognise(file, report, listed.bytes, edit)
-        if restored is not None:
-            return replace(row, status=OK, reason=None, report=restored)
-    except SbbfError:
-        pass  # the warning says what is not known
-    old_end = (report.old_bytes, report.old_end_hash)
-    if old_end != (report.new_bytes, report.new_end_hash):
-        return row
-    return replace(row, report=replace(report, warnings=(*report.warnings, _LOST)))
-
-
-def _has_listed_inode(listed: ListedFile) -> bool:
-    return listed.inode is None or list_file(listed.path).inode in (None, listed.inode)

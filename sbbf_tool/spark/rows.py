@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.plain import from_batch, schema_of
 from sbbf_tool.spark.causes import (
     convert_errors,
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-PACKED = "task bigint, rows binary"
-"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of
-the task that made them."""
+PACKED = "rows binary"
+"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow."""
 
-
+_LARGE = 1 << 20
+"""Bytes of a pickled function that are sent to each executor once, and not with each job."""
 _TYPE_NAMES = {
     "string": "string",
     "int64": "bigint",
@@ -76,10 +75,30 @@ def map_in_arrow(
 ) -> DataFrame:
     """Call `mapInArrow` without its warning about pandas, which is not used here; executors need
     the version of this package."""
+    return map_shipped(frame, shipped(function), schema)
+
+
+def map_shipped(
+    frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType
+) -> DataFrame:
+    """Call `mapInArrow` with a function that is `shipped`."""
+    with quiet_about_pandas():
+        return frame.mapInArrow(function, schema)
+
+
+def shipped(
+    function: Callable[[Batches], Batches], spark: SparkSession | None = None
+) -> Callable[[Batches], Batches]:
+    """Return a function as executors get it: it checks the version of this package there before
+    anything is unpickled. Executors keep a large one that is for many jobs of a session."""
     from pyspark import cloudpickle
 
     ensure_same_version = version_check()
     pickled = cloudpickle.dumps(partial(_call, function))  # type: ignore[no-untyped-call]
+    kept = None
+    if spark is not None and is_classic(spark) and len(pickled) > _LARGE:
+        kept = spark.sparkContext.broadcast(pickled)
+        pickled = b""
 
     def call(batches: Batches) -> Batches:
         # Pickled by value, as is the check: what another version would unpickle may be missing
@@ -87,10 +106,9 @@ def map_in_arrow(
         from pickle import loads
 
         ensure_same_version()
-        yield from loads(pickled)(batches)
+        yield from loads(pickled if kept is None else kept.value)(batches)
 
-    with quiet_about_pandas():
-        return frame.mapInArrow(call, schema)
+    return call
 
 
 def _call(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
@@ -125,8 +143,8 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     batches: list[pa.RecordBatch] = []
-    for _, rows in frame.mapInArrow(pack_batches, PACKED).collect():
-        batches.extend(pa.ipc.open_stream(rows))
+    for (rows,) in frame.mapInArrow(pack_batches, PACKED).collect():
+        batches.extend(unpack(rows))
     if not batches:
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -140,35 +158,48 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 
     if hasattr(DataFrame, "toArrow"):
         return spark.createDataFrame(table, ddl)
-    packs: list[tuple[object, ...]] = []
-    for batch in pack_batches(iter(table.to_batches())):
-        packs.extend(tuple(row.values()) for row in batch.to_pylist())
-    return spark.createDataFrame(packs, PACKED).mapInArrow(_unpack_batches, ddl)
+    packs = map(pack, table.to_batches())
+    return frame_of_packs(spark, packs).mapInArrow(_unpack_batches, ddl)
+
+
+def frame_of_packs(spark: SparkSession, packs: Iterable[bytes]) -> DataFrame:
+    """Return a frame of `PACKED`, with a row for each stream of Arrow."""
+    from pyspark.sql import DataFrame
+
+    if hasattr(DataFrame, "toArrow"):
+        return spark.createDataFrame(pa.table({"rows": pa.array(packs, pa.binary())}), PACKED)
+    return spark.createDataFrame([(data,) for data in packs], PACKED)
 
 
 def pack_batches(batches: Batches) -> Batches:
     """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver,
     each is a single value."""
-    from pyspark import TaskContext
-
-    codec = "zstd" if pa.Codec.is_available("zstd") else None
-    options = pa.ipc.IpcWriteOptions(compression=codec)
-    context = TaskContext.get()
-    task = 0 if context is None else context.partitionId()
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-            writer.write_batch(batch)
-        rows = sink.getvalue().to_pybytes()
-        yield pa.RecordBatch.from_pydict({"task": [task], "rows": [rows]})
+        if batch.num_rows:
+            yield pa.RecordBatch.from_pydict({"rows": [pack(batch)]})
 
 
 def _unpack_batches(batches: Batches) -> Batches:
     for batch in batches:
-        for stream in batch.column("rows").to_pylist():
-            yield from pa.ipc.open_stream(stream)
+        for data in batch.column("rows").to_pylist():
+            yield from unpack(data)
+
+
+def pack(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as a stream of Arrow."""
+    codec = "zstd" if pa.Codec.is_available("zstd") else None
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpack(data: bytes | bytearray) -> Batches:
+    """Yield the batches of a stream of Arrow."""
+    with pa.ipc.open_stream(bytes(data)) as reader:
+        yield from reader
 
 
 Row = TypeVar("Row")
@@ -220,32 +251,16 @@ def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
     """Yield the rows of a frame on the driver, one partition after another."""
-    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row)
+    for batch in stream_batches(frame):
+        yield from from_batch(row, batch)
 
 
-def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = None) -> Iterator[Row]:
-    """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many
-    rows first, and all at once.
-
-    The driver holds the rows of about 1,000 files: all rows of a task come in one job, with those
-    of other tasks. Which ones is decided by the number of the task alone: a task that is repeated,
-    with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows
-    arrive.
-    """
-    received = 0
-    if count is not None:
-        packed_frame = packed_frame.repartition(max(1, -(-count // FILES_PER_TASK)), "task")
+def stream_batches(frame: DataFrame) -> Batches:
+    """Yield the rows of a frame on the driver, one partition after another, as they are in it."""
+    packed_frame = map_in_arrow(frame, pack_batches, PACKED)
     with convert_errors():
         packs = wait_for(
             packed_frame.sparkSession, lambda: packed_frame.toLocalIterator(prefetchPartitions=True)
         )
-        for _, data in packs:
-            with pa.ipc.open_stream(bytes(data)) as reader:
-                for batch in reader:
-                    received += batch.num_rows
-                    yield from from_batch(row, batch)
-    if count is not None and received != count:
-        raise SbbfError(
-            f"Spark returned only {received:,} of {count:,} results",
-            hint="files that are published stay changed; run the command again",
-        )
+        for (data,) in packs:
+            yield from unpack(data)

@@ -5,22 +5,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
+from sbbf_tool.reports.plain import from_batch
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.spark.bundles import Listing
-from sbbf_tool.spark.causes import cancel_jobs, is_classic, keep_interrupt_handler, quiet_pyspark
-from sbbf_tool.spark.listing import list_names, table_of
-from sbbf_tool.spark.pipeline import map_work
-from sbbf_tool.spark.rows import rows_of, stream_rows
+from sbbf_tool.spark.causes import (
+    cancel_all_jobs,
+    is_classic,
+    keep_interrupt_handler,
+    quiet_pyspark,
+)
+from sbbf_tool.spark.jobs import Jobs
+from sbbf_tool.spark.listing import GivenNames, list_names, table_of
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import is_connect, session
 from sbbf_tool.spark.shipping import ship
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from sbbf_tool.running.progress import RunProgress
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
     from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
-_SECONDS = 0.5
-"""Between two looks at how far the executors are. They add to accumulators when a task ends."""
 
 
 class Spark:
@@ -50,8 +54,6 @@ class Spark:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
-        """Always empty: outcomes that Spark has are yielded, and those of tasks that it ends are
-        lost."""
         self._session_options = master, conf
         self._stays = stays
         self._spark: SparkSession | None = None
@@ -85,7 +87,7 @@ class Spark:
         error = exc_info[1] if len(exc_info) > 1 else None
         is_interrupt = isinstance(error, BaseException) and not isinstance(error, Exception)
         if is_interrupt:
-            cancel_jobs(self._spark)
+            cancel_all_jobs(self._spark)
         if not self._stays:
             self.close()
 
@@ -106,29 +108,30 @@ class Spark:
         """List the files of a run on an executor; see `pipeline.discover`."""
         if selection.is_listed_here:
             return selection.files()
-        return rows_of(self._list(selection, links=links), ListedFile)
+        files = rows_of(self._list(selection, links=links), ListedFile)
+        return map(GivenNames(selection.names).name_file, files)
 
     def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
-        """Work on each file; see `Runner.run`. Rows are in any order."""
+        """Work on each file; see `Runner.run`."""
         progress = self.progress
-        tally = None
-        if is_classic(self.spark):  # a client of Spark Connect has no accumulators
-            tally = ExecutorCounts(self.spark.sparkContext)
         self._begin("listing files")
         work = work.on(selection)
         if selection.is_listed_here:
+            names = GivenNames(())
             listing = Listing(self.spark, table_of(selection.files()))
         else:
+            names = GivenNames(selection.names)
             listing = Listing.of(self._list(selection, links=work.changes), keep=True)
         if progress is not None:
             progress.total = listing.size[1:3]
-        with _update_progress(tally, progress):
-            count = None if tally is None else tally.add
-            packs = map_work(listing, work, count=count, packs=True)
-            for row in stream_rows(packs, work.row, listing.size.rows):
-                if tally is None and progress is not None:
-                    progress.finish_file()
-                yield row
+        for row in Jobs(listing, work, names).rows(progress, self.rest):
+            if progress is not None:
+                progress.finish_file()
+            yield row
+        if listing.size.rows > listing.size.files:
+            for table in listing.tables():
+                files = from_batch(ListedFile, table.filter(pa.compute.is_valid(table["skipped"])))
+                yield from map(skip, map(names.name_file, files))
         yield from map(skip, selection.other_rows(work.needs))
 
     def _list(self, selection: Selection, *, links: bool) -> DataFrame:
@@ -149,43 +152,3 @@ def _active() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
-
-
-class ExecutorCounts:
-    """Count of what the executors have done so far. Files of tasks that run twice count twice."""
-
-    def __init__(self, context: SparkContext) -> None:
-        self.files = context.accumulator(0)
-        self.bytes = context.accumulator(0)
-
-    def add(self, num_bytes: int) -> None:
-        """Count a file of this many bytes as done."""
-        self.files.add(1)
-        self.bytes.add(num_bytes)
-
-
-@contextmanager
-def _update_progress(tally: ExecutorCounts | None, progress: RunProgress | None) -> Iterator[None]:
-    """Set the files and bytes of `progress` from another thread while the block runs."""
-    if tally is None or progress is None:
-        yield
-        return
-
-    def update() -> None:
-        files, num_bytes = progress.total or (tally.files.value, tally.bytes.value)
-        progress.files_done = min(tally.files.value, files)
-        progress.bytes_done = min(tally.bytes.value, num_bytes)
-
-    def watch() -> None:
-        while not done.wait(_SECONDS):
-            update()
-
-    done = Event()
-    watcher = Thread(target=watch, name="sbbf-progress", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-        update()

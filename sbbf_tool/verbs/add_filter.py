@@ -142,6 +142,7 @@ class AddReport(ChangeReport):
             not_cross_checked=0,
             undo=None,
             next_smaller=None,
+            is_first_change=False,
         )
 
     def _summary(self) -> str:
@@ -287,8 +288,10 @@ class AddFilter(ChangingVerb[AddReport]):
         return scan_for_complete_files(self.spec, judge, context, edit)
 
     def recognise(
-        self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit
+        self, file: ParquetFile, report: AddReport | None, listed_bytes: int, edit: Edit
     ) -> AddReport | None:
+        if report is None:
+            return None
         status, _ = report.outcome()
         is_idle = status == SKIPPED
         if not is_idle and self.rebuild != "all":
@@ -311,6 +314,7 @@ class AddFilter(ChangingVerb[AddReport]):
             skipped=skipped,
             leftover_bytes=change.leftover_bytes,
             undo=undo,
+            is_first_change=change.is_first,
         )
 
 

@@ -128,6 +128,7 @@ class ApplyReport(ChangeReport):
             estimated_seconds=0.0,
             filters=(),
             removals=(),
+            is_first_change=False,
             warnings=(),
         )
 
@@ -244,10 +245,9 @@ class Apply(ChangingVerb[ApplyReport]):
         return change.publish(patch, report, compare)
 
     def recognise(
-        self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit
+        self, file: ParquetFile, report: ApplyReport | None, listed_bytes: int, edit: Edit
     ) -> ApplyReport | None:
-        status, _ = report.outcome()
-        if status != SKIPPED:
+        if report is None or report.outcome()[0] != SKIPPED:
             return None
         change = find_lost_change(file, listed_bytes)
         if change is None:
@@ -264,6 +264,7 @@ class Apply(ChangingVerb[ApplyReport]):
             columns=tuple(columns),
             filters=filters,
             removals=tuple(report_removals(file, change.removed)),
+            is_first_change=change.is_first,
         )
 
 

@@ -18,6 +18,12 @@ from typing import TYPE_CHECKING, Unpack
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.build import mistake, report_removals
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.lost_change import (
+    UNKNOWN_DETAILS,
+    describe_ends,
+    is_result,
+    repeat_on_old_file,
+)
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
@@ -125,6 +131,26 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
         )
         return change.publish(patch, report, partial(_compare, file, chunks))
+
+    def recognise(
+        self, file: ParquetFile, report: RemoveReport | None, listed_bytes: int, edit: Edit
+    ) -> RemoveReport | None:
+        restored = repeat_on_old_file(self.on, file, listed_bytes, edit)
+        if restored is not None and is_result(restored, file):
+            return restored
+        if file.source.size >= listed_bytes:
+            return None
+        method = TRUNCATED
+        if self.compact:
+            method = COMPACTED
+        return RemoveReport(
+            **describe_ends(file, listed_bytes),
+            filters=(),
+            method=method,
+            unreferenced_bytes=0,
+            named_columns=file.name_columns(tuple(self.columns)),
+            warnings=(UNKNOWN_DETAILS.format("which filters it removed"),),
+        )
 
 
 def remove_filters(

@@ -18,6 +18,7 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import ensure_buildable, mistake, place_of, report_of
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.lost_change import describe_filters, is_result, repeat_on_old_file
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.repairs import FilterStep, plan_steps, rules_to_rebuild
 from sbbf_tool.editing.targets import check_changeable, choose_columns
@@ -25,7 +26,7 @@ from sbbf_tool.file import interrupted
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import Frozen, opt
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.patch import Patch
@@ -218,6 +219,24 @@ class Repair(ChangingVerb[RepairReport]):
         )
         return change.publish(patch, report, partial(_compare, change, steps, patch))
 
+    def recognise(
+        self, file: ParquetFile, report: RepairReport | None, listed_bytes: int, edit: Edit
+    ) -> RepairReport | None:
+        planned = repeat_on_old_file(self.on, file, listed_bytes, edit)
+        if report is None or report.steps or planned is None:
+            return None
+        steps = tuple(_describe_step(file, step) for step in planned.steps)
+        new_filters = [step.new_filter for step in steps if step.new_filter is not None]
+        if not new_filters and not is_result(planned, file):
+            return None
+        return replace(
+            report,
+            old_bytes=listed_bytes,
+            old_end_hash=planned.old_end_hash,
+            is_first_change=planned.is_first_change,
+            steps=steps,
+        )
+
 
 def repair(
     path: str | os.PathLike[str],
@@ -259,6 +278,18 @@ def _report_steps(
         row_group, column = key
         name = columns[column].name
         yield RepairStep(row_group, name, step.fix.words, step.rules, step.facts, new_filter)
+
+
+def _describe_step(file: ParquetFile, step: RepairStep) -> RepairStep:
+    """Return a planned step as it was taken: with the filter that was built, or as the removal of
+    the old one."""
+    if step.fix != FilterFix.REBUILD.words:
+        return step
+    key = (step.row_group, file.find_columns([step.column])[0].index)
+    if file.footer.filter_place(*key) is None:
+        return replace(step, fix=FilterFix.DROP.words)
+    (new_filter,) = describe_filters(file, [key])
+    return replace(step, new_filter=new_filter)
 
 
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:

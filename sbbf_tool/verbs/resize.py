@@ -18,12 +18,20 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.editing.build import place_of
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.lost_change import (
+    UNKNOWN_DETAILS,
+    describe_ends,
+    describe_filters,
+    is_result,
+    repeat_on_old_file,
+)
 from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.doubts import doubt_of_filter
+from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.frozen import Frozen, opt
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -43,10 +51,11 @@ class ResizedFilter(Frozen):
     row_group: int
     column: str
     offset: int
-    old_bytes: int
-    """Bytes of the old bitset; `new_bytes` is the size of the new one."""
+    old_bytes: int | None
+    """Bytes of the old bitset; `new_bytes` is the size of the new one. None, as is `old_fpp`, if a
+    process that was lost resized the filter."""
     new_bytes: int
-    old_fpp: float
+    old_fpp: float | None
     new_fpp: float
 
 
@@ -159,6 +168,51 @@ class Resize(ChangingVerb[ResizeReport]):
             sizes=tuple(plan.sizes),
         )
         return change.publish(patch, report)
+
+    def recognise(
+        self, file: ParquetFile, report: ResizeReport | None, listed_bytes: int, edit: Edit
+    ) -> ResizeReport | None:
+        restored = repeat_on_old_file(self.on, file, listed_bytes, edit)
+        if restored is not None and is_result(restored, file):
+            return replace(restored, sizes=())
+        filters = self._filters_in_tail(file)
+        unchanged = 0
+        if report is not None:
+            if report.filters:
+                return None
+            unchanged = max(0, report.unchanged - len(filters))
+        if not filters:
+            return None
+        return ResizeReport(
+            **describe_ends(file, listed_bytes),
+            filters=filters,
+            unchanged=unchanged,
+            not_resized=(),
+            named_columns=file.name_columns(tuple(self.columns)),
+            warnings=(UNKNOWN_DETAILS.format("the old sizes of its filters"),),
+        )
+
+    def _filters_in_tail(self, file: ParquetFile) -> tuple[ResizedFilter, ...]:
+        """Describe the filters that a change by this package wrote and that may be those of this
+        verb; what they were is unknown."""
+        chosen = choose_columns(file, tuple(self.columns)) or file.footer.columns
+        indexes = {column.index for column in chosen}
+        own_filters = find_own_tail(file).filters
+        keys = [key for key in own_filters if key[1] in indexes]
+        filters = []
+        for new in describe_filters(file, keys):
+            if self.max_bytes in (None, new.bitset_bytes):
+                resized = ResizedFilter(
+                    row_group=new.row_group,
+                    column=new.column,
+                    offset=new.offset,
+                    old_bytes=None,
+                    new_bytes=new.bitset_bytes,
+                    old_fpp=None,
+                    new_fpp=new.fpp,
+                )
+                filters.append(resized)
+        return tuple(filters)
 
     def _plan(self, change: OpenEdit, filters: Iterable[StoredFilter]) -> _Plan:
         """Add folded filters to the edit; for other filters, record why folding does not reach the

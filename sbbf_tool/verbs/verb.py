@@ -244,7 +244,7 @@ class Verb(Frozen, Generic[Report]):
         self, file: ParquetFile, report: Any, listed_bytes: int, edit: Edit
     ) -> Report | None:
         """Return what an attempt reported that was lost, from the file that it changed and the
-        report of a later one; None if unknown.
+        report of a later one, if that has any; None if unknown.
 
         `listed_bytes` is the length of the file before the first attempt.
         """

@@ -453,7 +453,7 @@ def test_a_run_has_the_same_rows_in_the_same_order(tmp_path, monkeypatch, jobs):
             path.write_bytes(path.read_bytes()[:-1])
         elif number % 7 == 5:
             pq.write_table(pa.table({"id": [0, 99]}), path)
-    monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SCAN", 8)
+    monkeypatch.setattr("sbbf_tool.running.local.FILES_PER_SCAN", 8)
     monkeypatch.setattr("sbbf_tool.running.local._FILES_OF_TRIAL", 16)
     monkeypatch.setattr("sbbf_tool.running.local._FILES_PER_SEGMENT", 24)
     answers = _rows(paths, jobs=jobs)

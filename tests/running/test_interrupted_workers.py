@@ -152,7 +152,8 @@ def test_a_pool_goes_on_when_a_worker_ends_that_waits_for_a_task(
 def test_files_of_a_worker_that_another_program_ends_are_worked_on(
     tmp_path: Path, number: signal.Signals, words: list[str]
 ) -> None:
-    """As an administrator or a guard of memory does: no file is left out."""
+    """As an administrator or a guard of memory does: no file is left out, and what a worker had
+    changed before it ended is counted."""
     folder = tmp_path / "lake"
     folder.mkdir()
     ids = pa.table({"id": [f"id-{number}" for number in range(20_000)]})
@@ -162,6 +163,7 @@ def test_files_of_a_worker_that_another_program_ends_are_worked_on(
     pq.write_table(ids, first, bloom_filter_options=filters)
     for position in range(1, files):
         shutil.copy(first, folder / f"{position:03}.parquet")
+    size = first.stat().st_size
     process = subprocess.Popen(
         [sys.executable, "-m", "sbbf_tool", *words, str(folder), "--jobs", "2"],
         stdout=subprocess.PIPE,
@@ -171,9 +173,15 @@ def test_files_of_a_worker_that_another_program_ends_are_worked_on(
     deadline = time.monotonic() + 60
     while len(workers := children_of(process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.005)
-    time.sleep(0.05)
+    if words[0] == "add-filter":
+        # Each of the two workers has changed some files.
+        while sum(path.stat().st_size > size for path in folder.glob("[0-9]*")) < 20:
+            assert time.monotonic() < deadline
+    else:
+        time.sleep(0.05)
     os.kill(workers[0], number)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert f"{files} files: " in output
+    done = "done; 300 filters added" if "add-filter" in words else ""
+    assert f"{files} files: {files} {done}" in output
     assert run(["check", str(folder), "--require", "id", "-q"]) == 0

@@ -74,7 +74,7 @@ def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
         # Without threads: tracemalloc is not safe to fork while another thread ends.
         "sbbf_tool.running.local._FILES_OF_TRIAL": 40,
         "sbbf_tool.running.local._FILES_PER_SEGMENT": 40,
-        "sbbf_tool.running.local._FILES_PER_SCAN": 10,
+        "sbbf_tool.running.local.FILES_PER_SCAN": 10,
         "sbbf_tool.cli.report._MOST_IN_MEMORY": 50,
         "sbbf_tool.cli.formats.ci.MOST_RESULTS": 20,
     }.items():

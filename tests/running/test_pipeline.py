@@ -171,8 +171,8 @@ def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
 
 
 @each("verb, edit", [(Verify(), {}), (AddFilter(FilterSpec("id")), {"edit": EDIT})])
-def test_a_run_over_twenty_files_is_four_stages(spark, tmp_path, verb, edit):
-    """They list the files, distribute them, do the work, and bring the rows to the driver."""
+def test_a_run_over_twenty_files_is_two_stages(spark, tmp_path, verb, edit):
+    """They list the files, and do the work: nothing is shuffled."""
     lake = small_files(tmp_path / "lake", 20)
     context, group = spark.sparkContext, f"stages of {verb.name}"
     context.setJobGroup(group, "")
@@ -188,7 +188,27 @@ def test_a_run_over_twenty_files_is_four_stages(spark, tmp_path, verb, edit):
         for job in tracker.getJobIdsForGroup(group)
         for stage in tracker.getJobInfo(job).stageIds
     ]
-    assert sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages) == 4
+    assert sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages) == 2
+
+
+@pytest.mark.heavy
+def test_names_and_order_are_those_of_the_local_runner(spark, tmp_path, monkeypatch):
+    """Names that are relative, or are not UTF-8, and PATHs in any order."""
+    lake = small_files(tmp_path / "lake", 5)
+    small_files(tmp_path / "lake" / "a b", 2)
+    name = "a b/name-\\udcff.parquet"
+    shutil.copy(lake / "part-00001.parquet", lake / name)
+    shutil.copy(lake / "part-00001.parquet", os.fsencode(lake) + b"/name-\xff.parquet")
+    monkeypatch.chdir(tmp_path)
+    for paths in (
+        "lake",
+        ["./lake/a b/", "lake/part*", "lake/n*"],
+        ["lake/part-00003.parquet", "lake"],
+    ):
+        here = list(run_verb(Inspect(), paths))
+        there = list(run_verb(Inspect(), paths, on=Spark()))
+        assert [row.path for row in there] == [row.path for row in here]
+        assert [row.report.file for row in there] == [row.report.file for row in here]
 
 
 def test_paths_that_cannot_be_listed(spark, tmp_path):
@@ -272,11 +292,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
         capsys.readouterr()
         code = run([command[0], str(lake), *command[1:], "--format", "json", *runner])
         printed = capsys.readouterr()
-        # Spark's rows come in no order.
-        documents = sorted(
-            map(json.loads, printed.out.splitlines()),
-            key=lambda document: str(document.get("file")),
-        )
+        documents = [json.loads(line) for line in printed.out.splitlines()]
         for document in documents if command == ["advise"] else ():
             document["unreadable"].sort()
         return code, documents, sorted(printed.err.splitlines()), digests(tmp_path)

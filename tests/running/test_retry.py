@@ -12,11 +12,14 @@ from sbbf_tool import FilterSpec, add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.file.context import Context
 from sbbf_tool.running.discover import list_file
+from sbbf_tool.running.lost_rows import restore_row
 from sbbf_tool.running.work import Work
-from sbbf_tool.spark.pipeline import restore_row
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.apply import Apply
 from sbbf_tool.verbs.remove_filter import RemoveFilter
+from sbbf_tool.verbs.repair import Repair
+from sbbf_tool.verbs.resize import Resize
+from support.defects import DEFECTS
 from support.tables import each
 
 SPEC, EDIT = FilterSpec(("user_id",)), Edit(in_place=True)
@@ -115,9 +118,79 @@ def test_a_file_of_another_writer_that_was_replaced_meanwhile(fixtures, tmp_path
     assert "changed after it was listed" in restored.report.warnings[-1]
 
 
-def test_what_a_lost_attempt_removed_is_not_known(path):
-    add_filters(path, ["user_id"], in_place=True)
-    listed, work = list_file(str(path)), Work(RemoveFilter(), Context(), Edit(in_place=True))
+WRITTEN = "pyarrow-filters.parquet"
+"""A file whose filters another writer has written."""
+
+
+def restored_twice(path, verb, edit=EDIT):
+    """Return the rows of the first attempt, of the second, and what the second one restores."""
+    listed = list_file(str(path))
+    work = Work(verb, Context(), edit)
     first = work(str(path))
+    assert first.status == "ok"
     assert restore_row(first, listed, work) is first
-    assert "changed after it was listed" in restore_row(work(str(path)), listed, work).reason
+    second = work(str(path))
+    return first, second, restore_row(second, listed, work)
+
+
+@each(
+    "verb",
+    {
+        "remove": RemoveFilter(),
+        "remove one column": RemoveFilter(["id"]),
+        "resize": Resize(max_bytes=64),
+        "resize one column": Resize(["id"], max_bytes=64),
+    },
+)
+def test_a_change_after_the_old_file_is_restored(fixtures, tmp_path, verb):
+    """The file begins with the old one, so what the verb does to that is known."""
+    path = shutil.copy(fixtures / WRITTEN, tmp_path / "written.parquet")
+    first, second, restored = restored_twice(path, verb, Edit(in_place=True, force=True))
+    assert first.report.filters
+    assert not getattr(second.report, "filters", ())
+    assert restored.report == first.report
+    assert (restored.status, restored.reason, restored.exit_code) == ("ok", None, 0)
+
+
+@each("drop", {"rebuild": False, "drop": True})
+@each("defect", ["false-negatives", "missing-length", "wrong-length", "unreadable-filter"])
+def test_a_repair_is_restored(tmp_path, defect, drop):
+    path = tmp_path / "broken.parquet"
+    DEFECTS[defect].make(path)
+    first, second, restored = restored_twice(path, Repair(drop=drop))
+    assert first.report.steps
+    assert not second.report.steps
+    assert restored.report.steps == first.report.steps
+    assert replace(restored.report, cross_checked=first.report.cross_checked) == first.report
+
+
+@each("verb", {"remove": RemoveFilter(), "restore": RemoveFilter(ours=True)})
+def test_removed_filters_are_unknown_if_the_file_was_cut(path, verb):
+    add_filters(path, ["user_id"], in_place=True)
+    first, second, restored = restored_twice(path, verb)
+    assert second.status == "skipped"
+    sizes = (restored.report.old_bytes, restored.report.new_bytes)
+    assert sizes == (first.report.old_bytes, first.report.new_bytes)
+    assert (restored.status, restored.report.filters) == ("ok", ())
+    assert "does not show which filters it removed" in restored.report.warnings[-1]
+
+
+def test_old_sizes_are_unknown_if_the_old_filters_were_dropped(path):
+    add_filters(path, ["user_id"], in_place=True)
+    first, _, restored = restored_twice(path, Resize(fpp=0.2))
+    unknown = {"old_bytes": None, "old_fpp": None}
+    expected = tuple(replace(each, **unknown) for each in first.report.filters)
+    assert (restored.status, restored.report.filters) == ("ok", expected)
+    assert "does not show the old sizes" in restored.report.warnings[-1]
+
+
+def test_a_refusal_of_what_a_first_attempt_could_not_resize(path):
+    """The second attempt refuses, because nothing is left that can be resized."""
+    add_filters(path, ["user_id"], ndv=50_000, in_place=True)
+    add_filters(path, ["session"], in_place=True)
+    listed = list_file(str(path))
+    work = Work(Resize(fpp=0.000001), Context(), EDIT)
+    first, second = work(str(path)), work(str(path))
+    assert (first.status, second.status) in {("ok", "refused"), ("refused", "refused")}
+    restored = restore_row(second, listed, work)
+    assert restored.status == first.status

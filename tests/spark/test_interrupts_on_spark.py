@@ -3,6 +3,7 @@ file stays."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -45,3 +46,37 @@ def test_an_interrupted_run_removes_what_it_began(tmp_path, master, number, code
         (line,) = run.read_output().splitlines()
     assert line.startswith("sbbf: interrupted; ")
     assert digests(lake) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_names_what_it_has_changed(tmp_path, number):
+    """Rows of tasks that have ended arrive while others run."""
+    files = 400
+    lake = small_files(tmp_path / "lake", files)
+    before = digests(lake)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    report = scratch / "report.json"
+    sizes = {path.name: path.stat().st_size for path in lake.iterdir()}
+
+    def changed():
+        after = digests(lake)
+        return {name for name in before if after[name] != before[name]}
+
+    def are_many_changed():
+        return sum(path.stat().st_size != sizes[path.name] for path in lake.glob("*.parquet")) > 200
+
+    words = ("-c", "id", "--report", str(report))
+    with Run(lake, scratch, *words, master="local[2]") as run:
+        assert run.wait_until(are_many_changed), run.read_output()
+        (os.killpg if number == signal.SIGINT else os.kill)(run.process.pid, number)
+        assert run.process.wait(120) == 128 + number, run.read_output()
+        output = run.read_output()
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    named = {Path(row["file"]).name for row in rows if row["schema"] == "sbbf.add-filter"}
+    assert f"so far {len(named)} files: {len(named)} done" in output
+    assert "files in work may be changed too" in output
+    assert "undo: sbbf remove-filter" in output
+    assert named <= changed()
+    # At most the tasks at work are unknown, of 50 files each.
+    assert len(changed() - named) <= 2 * 50

@@ -10,6 +10,7 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.verbs.add_filter import AddReport
 from support.lakes import assert_has_filters, digests, linked_files, small_files
+from support.tables import each
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -70,16 +71,21 @@ def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, ro
     assert [row.status for row in rows_of(again, Row[AddReport])] == ["skipped"] * FILES
 
 
-def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkeypatch, low_limits):
+@each("method", {"of the listing": "toLocalIterator", "of the jobs": "collect"})
+def test_results_that_do_not_arrive_are_an_error(
+    spark, tmp_path, capsys, monkeypatch, low_limits, method
+):
     lake = linked_files(tmp_path / "lake", FILES)
     frame_type = type(spark.range(1))
-    to_local_iterator = frame_type.toLocalIterator
+    to_list = getattr(frame_type, method)
 
     def lose_the_last(frame, **options):
-        rows = list(to_local_iterator(frame, **options))
-        return iter(rows[:-1] if "rows" in frame.columns else rows)
+        rows = list(to_list(frame, **options))
+        if "rows" in frame.columns:
+            rows.pop()
+        return rows if method == "collect" else iter(rows)
 
-    monkeypatch.setattr(frame_type, "toLocalIterator", lose_the_last)
+    monkeypatch.setattr(frame_type, method, lose_the_last)
     with pytest.raises(SbbfError, match="Spark returned only"):
         list(run_verb(Inspect(), lake, on=Spark()))
     code = run(["check", str(lake), "--quick", "--on", "spark"])

@@ -1,5 +1,6 @@
 """The oldest PySpark, in an environment of its own with the pandas, numpy and pyarrow of its time,
-passes the tests of the pipeline and of the functions of SQL.
+passes the tests of the pipeline and of the functions of SQL; and a command runs with each PySpark
+that the page names, as its install lines install it.
 
 The Connect server is the one of the environment that runs the tests: that of 3.5 is in no package
 of PyPI.
@@ -7,13 +8,16 @@ of PyPI.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from sbbf_tool.spark.java import find_java, home_without_vector_module
 from spark.sql_program import assert_answers
 from support.clusters import REPOSITORY, connect_server
 from support.environments import NotInstallableError, install_python
@@ -25,6 +29,7 @@ pytestmark = [
     pytest.mark.environment(minutes=3),
 ]
 
+PAGE = REPOSITORY / "docs" / "how-to" / "spark.md"
 OLDEST = "3.5.0"
 OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")
 
@@ -49,8 +54,13 @@ def python() -> Path:
     return python
 
 
-def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1"}
+def run(python: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        **variables,
+        "PYTHONPATH": str(REPOSITORY),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     return subprocess.run(
         [python, *words],
         cwd=REPOSITORY,
@@ -61,7 +71,7 @@ def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str]:
+def statuses_by_command(python: Path, lake: Path, *runner: str, **variables: str) -> dict[str, str]:
     """Add filters to a mixed lake; return the status of each file."""
     done = run(
         python,
@@ -77,6 +87,7 @@ def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str
         "--format",
         "json",
         *runner,
+        **variables,
     )
     assert done.returncode == 4, done.stderr[-3000:]
     documents = [json.loads(line) for line in done.stdout.splitlines()]
@@ -115,6 +126,30 @@ def test_a_command_with_a_connect_server(python, tmp_path):
     with connect_server(tmp_path) as address:
         statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--on", f"spark:{address}")
     assert statuses == MIXED
+
+
+def documented_requirements(extra: str) -> list[str]:
+    """What a line of the page installs, apart from this package."""
+    assert f"`pip install '.[{extra}]'`" in PAGE.read_text()
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"][extra]]
+
+
+@pytest.mark.parametrize(
+    ("extra", "series"), [("spark35", "3.5"), ("spark", "4.0"), ("spark", "4.3")]
+)
+def test_a_command_with_what_the_page_installs(tmp_path, extra, series):
+    assert series in PAGE.read_text()
+    requirements = [*documented_requirements(extra), f"pyspark=={series}.*"]
+    digest = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:8]
+    try:
+        python = install_python(f"pyspark-{series}-{digest}", *requirements)
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    number = tuple(map(int, series.split(".")))
+    java = {"JAVA_HOME": home_without_vector_module(find_java(number))}
+    lake = mixed(tmp_path / "lake")
+    assert statuses_by_command(python, lake, "--on", "spark:local[2]", **java) == MIXED
 
 
 def test_queries_with_a_connect_server(python, tmp_path, fixtures):

@@ -1,5 +1,5 @@
-"""Spark outside this process: runs of `sbbf add-filter` whose processes can be killed, other
-programs, a Connect server."""
+"""Spark outside this process: runs of commands that change files, whose processes can be killed;
+other programs, a Connect server."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Run:
         master: str = CLUSTER,
         python_path: Path | None = None,
         settings: Sequence[str] = (),
+        command: str = "add-filter",
     ) -> None:
         self.lake = lake
         settings = [
@@ -53,11 +54,11 @@ class Run:
             "spark.task.maxFailures=20",
         ]
         conf = settings_of_spark(scratch, settings)
-        command = [
+        words = [
             sys.executable,
             "-m",
             "sbbf_tool",
-            "add-filter",
+            command,
             str(lake),
             *arguments,
             "--in-place",
@@ -71,7 +72,7 @@ class Run:
         self.log = scratch / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command,
+                words,
                 cwd=scratch,
                 env={**os.environ, "PYTHONPATH": package},
                 stdout=log,

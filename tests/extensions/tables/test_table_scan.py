@@ -33,7 +33,7 @@ def test_the_same_rows(tmp_path, monkeypatch, options, column, value):
     if column == "number":
         more = rows_of(0, 10).append_column("number", rows_of(0, 10)["id"])
         deltalake.write_deltalake(table, more, mode="append", schema_mode="merge")
-    monkeypatch.setattr("sbbf_tool.running.local._FILES_WITHOUT_SCAN", 2)
+    monkeypatch.setattr("sbbf_tool.running.local.FILES_WITHOUT_SCAN", 2)
     answers = _rows(table, Probe(column, [value]))
     monkeypatch.setattr(scan, "can_scan", lambda: False)
     assert answers == _rows(table, Probe(column, [value]))
@@ -41,6 +41,6 @@ def test_the_same_rows(tmp_path, monkeypatch, options, column, value):
 
 def test_files_of_a_table_are_not_opened(tmp_path, monkeypatch):
     table = make_table(tmp_path / "t", files=6, partitioned=True)
-    monkeypatch.setattr("sbbf_tool.running.local._FILES_WITHOUT_SCAN", 2)
+    monkeypatch.setattr("sbbf_tool.running.local.FILES_WITHOUT_SCAN", 2)
     monkeypatch.setattr(Probe, "carry", None)
     assert [row.report.is_absent for row in run(Probe("id", [1000]), table)] == [True] * 6

@@ -1,0 +1,166 @@
+"""The work of a run as many small jobs: the rows of each job reach the driver when it ends, while
+others run, so an interrupted run knows what is done.
+
+A job has no shuffle. If an executor is lost, Spark runs its unfinished tasks again, and no others.
+Enough jobs are at work to keep all cores busy; the rows come in the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.reports.plain import from_batch, to_batch
+from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.running.discover import OPENING_COST, pack
+from sbbf_tool.running.work import Work
+from sbbf_tool.spark import rows as packed
+from sbbf_tool.spark.bundles import BUNDLE_COST, TASKS_PER_CORE, Listing, cores_of
+from sbbf_tool.spark.causes import cancel_jobs, convert_errors, start
+from sbbf_tool.spark.listing import GivenNames
+from sbbf_tool.spark.pipeline import carrier
+from sbbf_tool.storage.interrupts import ensure_uninterrupted
+
+if TYPE_CHECKING:
+    from sbbf_tool.running.progress import RunProgress
+
+Report = TypeVar("Report")
+
+_JOBS_AT_WORK = 8
+"""Jobs that together have a task for each core; with few cores, each job has one task."""
+_JOBS_WAITING = 2
+"""Jobs whose tasks begin as soon as a core is free."""
+_JOBS_AHEAD = 64
+"""Jobs after the first unfinished one, whose rows wait until it has ended."""
+_CHANGES_PER_TASK = 250
+"""Files that a task changes at most: if a task is cancelled, it is unknown which of its files are
+changed."""
+_POLL_SECONDS = 0.2
+_SECONDS_TO_CANCEL = 5
+
+
+class Jobs:
+    """The jobs of a run that have begun and whose rows the caller does not have yet."""
+
+    def __init__(self, listing: Listing, work: Work[Any], names: GivenNames) -> None:
+        self._listing = listing
+        self._work = work
+        self._names = names
+        self._spark = listing.spark
+        cores = cores_of(self._spark)
+        self._tasks_per_job = max(1, cores // _JOBS_AT_WORK)
+        self._most_at_work = -(-cores // self._tasks_per_job) + _JOBS_WAITING
+        self._task_cost = self._cost_per_task(cores)
+        carry = partial(_carry, work.row, carrier(listing, work))
+        self._function = packed.shipped(carry, self._spark)
+        self._tag = f"sbbf-{uuid4().hex}"
+        self._ahead: deque[Future[list[Row[Any]]]] = deque()
+        self._ready: deque[Row[Any]] = deque()
+        self._received = 0
+
+    def rows(self, progress: RunProgress | None, rest: list[Any]) -> Iterator[Row[Any]]:
+        """Yield the row of each file that is not skipped. If the iteration ends early, the jobs are
+        cancelled, and `rest` gets the rows of those that are done. Raises SbbfError if not all rows
+        arrive."""
+        tasks = self._tasks(progress)
+        try:
+            while job := list(islice(tasks, self._tasks_per_job)):
+                self._ahead.append(start(self._spark, partial(self._run, job), self._tag))
+                yield from self._done_rows(self._most_at_work)
+            yield from self._done_rows(0)
+            self._ensure_all_arrived()
+        except BaseException:
+            cancel_jobs(self._spark, self._tag)
+            wait(self._ahead, _SECONDS_TO_CANCEL)
+            rest += self._ready
+            for future in self._ahead:
+                if future.done() and future.exception() is None:
+                    rest += future.result()
+            raise
+
+    def _ensure_all_arrived(self) -> None:
+        count = self._listing.size.files
+        if self._received != count:
+            raise SbbfError(
+                f"Spark returned only {self._received:,} of {count:,} results",
+                hint="files that are published stay changed; run the command again",
+            )
+
+    def _done_rows(self, most_at_work: int) -> Iterator[Row[Any]]:
+        """Yield the rows of the first jobs, until fewer jobs are at work and not too many wait."""
+        while self._ahead:
+            if self._ahead[0].done():
+                with convert_errors():
+                    rows = self._ahead[0].result()
+                self._ready.extend(rows)
+                self._received += len(rows)
+                self._ahead.popleft()
+                while self._ready:
+                    yield self._ready[0]
+                    self._ready.popleft()
+                continue
+            at_work = [future for future in self._ahead if not future.done()]
+            if len(at_work) < most_at_work and len(self._ahead) < _JOBS_AHEAD:
+                return
+            wait(at_work, _POLL_SECONDS, FIRST_COMPLETED)
+            ensure_uninterrupted()
+
+    def _tasks(self, progress: RunProgress | None) -> Iterator[pa.RecordBatch]:
+        """Yield the files of each task."""
+        most = packed.FILES_PER_TASK
+        if self._work.changes:
+            most = min(most, _CHANGES_PER_TASK)
+        for table in self._listing.tables():
+            files = table.filter(pa.compute.is_null(table["skipped"])).combine_chunks()
+            sizes = [size or 0 for size in files["bytes"].to_pylist()]
+            if progress is not None:
+                progress.expect(sizes)
+            costs = sizes
+            if not self._work.reads_data:
+                costs = [0] * len(sizes)
+            first = 0
+            for task in pack(costs, int, self._task_cost, most):
+                (batch,) = files.slice(first, len(task)).to_batches()
+                yield batch
+                first += len(task)
+
+    def _cost_per_task(self, cores: int) -> int:
+        """Return the cost of a task, so that each core gets some tasks."""
+        size = self._listing.size
+        cost = size.files * OPENING_COST
+        if self._work.reads_data:
+            cost += size.bytes
+        return max(BUNDLE_COST, cost // (TASKS_PER_CORE * cores))
+
+    def _run(self, tasks: Sequence[pa.RecordBatch]) -> list[Row[Any]]:
+        """Run a job, and return the rows of its files."""
+        frame = packed.frame_of_packs(self._spark, map(packed.pack, tasks)).coalesce(len(tasks))
+        outcomes = packed.map_shipped(frame, self._function, packed.PACKED).collect()
+        rows: list[Row[Any]] = []
+        for (data,) in outcomes:
+            for batch in packed.unpack(data):
+                rows.extend(map(self._names.name_row, from_batch(self._work.row, batch)))
+        return rows
+
+
+def _carry(
+    row: Any,
+    rows_of_files: Callable[[Sequence[ListedFile]], Iterable[Row[Any]]],
+    batches: packed.Batches,
+) -> packed.Batches:
+    """Work on the files of a task."""
+    for batch in batches:
+        for data in batch.column("rows").to_pylist():
+            files: list[ListedFile] = []
+            for part in packed.unpack(data):
+                files.extend(from_batch(ListedFile, part))
+            rows = packed.pack(to_batch(row, rows_of_files(files)))
+            yield pa.RecordBatch.from_pydict({"rows": [rows]})
