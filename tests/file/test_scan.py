@@ -191,6 +191,17 @@ def test_very_many_hits(tmp_path):
     assert len(report.hits) >= 3000
 
 
+def test_rows_of_more_values_than_a_chunk_has_and_without_filters(tmp_path):
+    path = write(tmp_path / "a.parquet", [3, None, 7, 3, 1000], row_group_size=2)
+    bare = str(tmp_path / "bare.parquet")
+    pq.write_table(pa.table({"id": [5, 7, 7, None, 101]}), bare)
+    for values in (range(100), [7], [101, 1000, 6]):
+        assert compare(Probe("id", values, rows=True), [path, bare]) == (2, 0, 0)
+    verb = Probe("id", list(range(100)), rows=True)
+    reports = scanned(verb, [path, bare])
+    assert [[row.row for row in report.rows] for report in reports] == [[0, 2, 3], [0, 1, 2]]
+
+
 @each("options", [{"confirm": True, "also": {"name": ["b"]}}, {"also": {"name": ["b"]}}])
 def test_files_that_are_excluded_are_not_read(tmp_path, options):
     path = str(tmp_path / "a.parquet")
