@@ -63,8 +63,8 @@ class ScannedFile(NamedTuple):
     """The hashes that filters may hold, unless the kind confirms: three numbers each, of which the
     last two are row group, and place in the row of the question."""
     matches: Sequence[int] = ()
-    """The rows that have the values, if the kind confirms: four numbers each, of which the last three
-    are row group, row in the file, and place in the row of the question."""
+    """The rows that have the values, if the kind confirms: four numbers each, of which the last
+    three are row group, row in the file, and place in the row of the question."""
 
     bounds: Sequence[bytes] = ()
     """Min and max of the first row group, if warnings depend on them."""
@@ -108,7 +108,7 @@ class ScannedFile(NamedTuple):
         if not with_rows:
             return FileAnswers(hits)
         name = question.column.name
-        fields = ((row_group, row, question.text(at), name) for row_group, row, at in rows)
+        fields = ((row_group, row, question.text(at), name, at) for row_group, row, at in rows)
         return FileAnswers(hits, rows=tuple_of_few(LongSequence.of(RowMatch, fields)))
 
     def _groups_and_places(self) -> Iterator[tuple[int, int]]:
@@ -252,8 +252,8 @@ def _codecs_for(judgments: Sequence[KindJudgment]) -> tuple[Any, ...]:
 
 
 def _split_by_file(packed: bytes, width: int) -> dict[int, memoryview]:
-    """Return the numbers of each file. They come in groups of so many, of which the first is that of
-    the file; those of a file follow each other."""
+    """Return the numbers of each file. They come in groups of so many, of which the first is that
+    of the file; those of a file follow each other."""
     numbers = memoryview(packed).cast("q")
     counts = Counter(numbers[::width].tolist())
     parts = {}

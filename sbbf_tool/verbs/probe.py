@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan import FileScan, ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
@@ -232,20 +232,10 @@ class Probe(ReadingVerb[ProbeReport]):
     def scanner(
         self, context: Context, in_table: TableFile | None = None
     ) -> Scanner[ProbeReport] | None:
-        if self.column is None or self._tree is not None:
-            return None
-        if self.dialect or self.compares or context.keys:
-            return None
-        from sbbf_tool.file.scan import FileScan, can_scan
-
-        if not can_scan():
+        scan = self.file_scan(context, in_table)
+        if scan is None:
             return None
         reads = bool(self.confirm or self.rows or self.also)
-        # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
-        has_limit = context.limit.max_page_bytes is not None
-        confirms = reads and not (self.also or has_limit or in_table is not None)
-        judge = partial(self._judge_kind, confirms=confirms)
-        scan = FileScan(judge, context, in_table)
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             reports: list[ProbeReport | None] = []
@@ -258,6 +248,22 @@ class Probe(ReadingVerb[ProbeReport]):
 
         return reports_of
 
+    def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
+        """Return what answers for many local files at once; None if each must be opened."""
+        if self.column is None or self._tree is not None:
+            return None
+        if self.dialect or context.keys:
+            return None
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            return None
+        # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
+        has_limit = context.limit.max_page_bytes is not None
+        is_alone = not (self.also or has_limit or in_table is not None)
+        confirms = (self.confirm or self.rows) and is_alone
+        return FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
+
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""
         from sbbf_tool.file.scan_kinds import declining, judge_kind
@@ -266,7 +272,7 @@ class Probe(ReadingVerb[ProbeReport]):
         questions = []
         for condition in conditions:
             question = condition.about
-            if not isinstance(question, Question):
+            if not isinstance(question, Question) or condition.others:
                 return declining(key)
             questions.append(question)
         if len(questions) > 1 and any(each.may_have_other_meaning for each in questions):
