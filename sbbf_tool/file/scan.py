@@ -30,6 +30,9 @@ from sbbf_tool.parquet import footer_structs
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, LongSequence, RowMatch
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sbbf_tool.file.table_file import FileName, TableFile
     from sbbf_tool.parquet.columns import Column
 
@@ -111,6 +114,19 @@ class ScannedFile(NamedTuple):
         fields = ((row_group, row, question.text(at), name, at) for row_group, row, at in rows)
         return FileAnswers(hits, rows=tuple_of_few(LongSequence.of(RowMatch, fields)))
 
+    def match_columns(self) -> MatchColumns:
+        """Return the rows that have the values as columns of numpy, in the order of the file."""
+        import numpy as np  # most scans list few rows
+
+        question = self.judgment.question
+        assert question is not None
+        numbers = np.asarray(self.matches, np.int64).reshape(-1, _ROW_WIDTH)
+        positions = numbers[:, 3]
+        owners = question.row.owners
+        if not isinstance(owners, range):
+            positions = np.asarray(owners)[positions]
+        return MatchColumns(numbers[:, 1], numbers[:, 2], positions)
+
     def _groups_and_places(self) -> Iterator[tuple[int, int]]:
         return zip(self.hashes[1::_HIT_WIDTH], self.hashes[2::_HIT_WIDTH], strict=True)
 
@@ -121,6 +137,15 @@ class ScannedFile(NamedTuple):
         for row_group, hashes in groupby(self._groups_and_places(), itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
             yield RowGroupAnswers(question, row_group, candidates, (), filter=BulkAnswer(values))
+
+
+class MatchColumns(NamedTuple):
+    """Rows that have values; all columns have the same length."""
+
+    row_groups: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    """Positions among the values."""
 
 
 class _Found(NamedTuple):

@@ -96,12 +96,13 @@ class Listing:
         )
         return Size(*wait_for(self.spark, sums.collect)[0])
 
-    def bundle(self, *, by_bytes: bool = False) -> DataFrame:
+    def bundle(self, *, by_bytes: bool = False, whole: bool = False) -> DataFrame:
         """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to
         tasks.
 
         There are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at
-        most. Bundles are made by the lengths of files, or by their number alone. The driver sorts
+        most. Bundles are made by the lengths of files, or by their number alone; `whole` ones have
+        all files of a task, up to 1,000. The driver sorts
         and bundles few files; of many, each task gets a range of the paths, so that few tasks work
         in the same folder. If an executor is lost, the same files are bundled in the same way
         again.
@@ -110,19 +111,23 @@ class Listing:
         names = [field.name for field in fields]
         unit = pa.struct(fields)
         schema = f"units array<{type_name(unit)}>"
+        num_tasks = self._count_tasks()
+        files_per_task = min(FILES_PER_TASK, max(1, -(-self.size.rows // num_tasks)))
 
         def bundle(batches: Batches) -> Batches:
             for batch in batches:
                 costs = [0] * batch.num_rows
                 if by_bytes:
                     costs = batch.column("bytes").to_pylist()
-                packs = pack(costs, lambda size: size or 0, _BUNDLE_COST)
-                ends = pa.array(list(accumulate(map(len, packs), initial=0)), pa.int32())
+                if whole:
+                    ends = [*range(0, len(costs), files_per_task), len(costs)]
+                else:
+                    packs = pack(costs, lambda size: size or 0, _BUNDLE_COST)
+                    ends = list(accumulate(map(len, packs), initial=0))
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
-                bundled = pa.ListArray.from_arrays(ends, units)
+                bundled = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), units)
                 yield pa.RecordBatch.from_arrays([bundled], names=["units"])
 
-        num_tasks = self._count_tasks()
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
