@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _BUNDLE_COST = 8 << 20
 """Cost per bundle of files, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
 _TASKS_A_CORE = 4
+_BYTES_PER_TASK = 256 << 20
 _MOST_TASKS = 1_000
 """Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a
 sample of 100 paths per task, which it collects on the driver: with 10,000 tasks, the default memory
@@ -111,7 +112,7 @@ class Listing:
         names = [field.name for field in fields]
         unit = pa.struct(fields)
         schema = f"units array<{type_name(unit)}>"
-        num_tasks = self._count_tasks()
+        num_tasks = self._count_tasks(whole=whole)
         files_per_task = min(FILES_PER_TASK, max(1, -(-self.size.rows // num_tasks)))
 
         def bundle(batches: Batches) -> Batches:
@@ -137,9 +138,14 @@ class Listing:
         frame = frame_of_arrow(self.spark, bundles, schema)
         return frame.repartition(min(num_tasks, max(1, bundles.num_rows)))
 
-    def _count_tasks(self) -> int:
+    def _count_tasks(self, *, whole: bool) -> int:
+        cores = cores_of(self.spark)
+        num_tasks = _TASKS_A_CORE * cores
+        if whole:
+            # A task without much to read costs more than it does.
+            num_tasks = min(num_tasks, max(cores, self.size.bytes // _BYTES_PER_TASK))
         by_files = min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS)
-        return max(_TASKS_A_CORE * cores_of(self.spark), by_files)
+        return max(num_tasks, by_files)
 
 
 def cores_of(spark: SparkSession) -> int:
