@@ -117,6 +117,8 @@ def _pack(arrays: list[pa.Array], *, is_whole: bool) -> pa.RecordBatch:
     if is_whole:
         try:
             distinct = pc.unique(pa.chunked_array(arrays))
+            if pa.types.is_floating(keys.type):
+                distinct = pc.unique(pc.add(distinct, pa.scalar(0, keys.type)))  # of -0.0, 0.0
             keys = distinct.take(pc.sort_indices(distinct))
         except pa.ArrowNotImplementedError:
             is_whole = False
