@@ -15,11 +15,11 @@ from sbbf_tool.spark.rows import (
     FILES_PER_TASK,
     Batches,
     collect_few,
+    ddl,
     ddl_of,
     frame_of_arrow,
     keep_on_cluster,
     map_in_arrow,
-    type_name,
     with_usual_types,
 )
 
@@ -102,16 +102,21 @@ class Listing:
         tasks.
 
         There are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at
-        most. Bundles are made by the lengths of files, or by their number alone; `whole` ones have
-        all files of a task, up to 1,000. The driver sorts
+        most. Bundles are made by the lengths of files, or by their number alone. The driver sorts
         and bundles few files; of many, each task gets a range of the paths, so that few tasks work
         in the same folder. If an executor is lost, the same files are bundled in the same way
         again.
+
+        A `whole` bundle has all files of a task, up to 1,000, and a `number`, which is 0, to join
+        it by: Spark may refuse a join without an equation. Small files make fewer such tasks.
         """
         fields = list(schema_of(ListedFile))
         names = [field.name for field in fields]
         unit = pa.struct(fields)
-        schema = f"units array<{type_name(unit)}>"
+        arrow_schema = pa.schema([("units", pa.list_(unit))])
+        if whole:
+            arrow_schema = arrow_schema.append(pa.field("number", pa.int64()))
+        schema = ddl(arrow_schema)
         num_tasks = self._count_tasks(whole=whole)
         files_per_task = min(FILES_PER_TASK, max(1, -(-self.size.rows // num_tasks)))
 
@@ -126,14 +131,15 @@ class Listing:
                     packs = pack(costs, lambda size: size or 0, _BUNDLE_COST)
                     ends = list(accumulate(map(len, packs), initial=0))
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
-                bundled = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), units)
-                yield pa.RecordBatch.from_arrays([bundled], names=["units"])
+                columns = [pa.ListArray.from_arrays(pa.array(ends, pa.int32()), units)]
+                if whole:
+                    columns.append(pa.array([0] * len(columns[0]), pa.int64()))
+                yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
         batches = self._files.select(names).sort_by("path").combine_chunks().to_batches()
-        arrow_schema = pa.schema([("units", pa.list_(unit))])
         bundles = pa.Table.from_batches(bundle(map(with_usual_types, batches)), arrow_schema)
         frame = frame_of_arrow(self.spark, bundles, schema)
         return frame.repartition(min(num_tasks, max(1, bundles.num_rows)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,8 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.context import Context
 from sbbf_tool.file.texts import Integers, Texts
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.notation import CANNOT_SAY
 from sbbf_tool.reports.plain import restore_bytes
-from sbbf_tool.reports.probe import PRESENT
+from sbbf_tool.reports.probe import CANNOT_SAY, PRESENT
 from sbbf_tool.reports.rows import FAILED, ListedFile
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.scan import ScannedFile
-    from sbbf_tool.parquet.columns import Column
+    from sbbf_tool.reports.probe import Hit
 
 LEFT = "left to Spark"
 """Status of a file whose rows Spark finds; the reason is the type of its column."""
 _FILES_PER_SCAN = 128
 _ROWS_PER_BATCH = 100_000
+_PLACE = attrgetter("row_group", "row", "position")
+_REASON = attrgetter("reason")
 _NO_ROW = np.zeros(0, np.int64)
 
 
@@ -59,7 +61,7 @@ class Block(Frozen):
             return reader.read_all().column(0).combine_chunks()
 
 
-class Finding(NamedTuple):
+class FoundRows(NamedTuple):
     """Rows of files that have a key; or one file that is not searched, without rows."""
 
     paths: pa.Array
@@ -91,6 +93,11 @@ class _LeftToSparkError(SbbfError):
     """Spark alone compares the keys with a column of the type that is the message."""
 
 
+def name_of(file: ListedFile) -> str:
+    """Return the name by which a file is opened; none if it is skipped."""
+    return "" if file.skipped else restore_bytes(file.path)
+
+
 def finder_of(block: Block, search: Search) -> KeyFinder:
     """Return what finds the keys of a block. The tasks of a worker share it, so that keys are
     parsed and hashed once."""
@@ -116,7 +123,7 @@ class KeyFinder:
         self._work = Work(verb, Context(search.keys, strict=search.strict))
         self._scan = verb.file_scan(self._work.context)
 
-    def find(self, files: Sequence[ListedFile]) -> Iterator[Finding]:
+    def find(self, files: Sequence[ListedFile]) -> Iterator[FoundRows]:
         """Yield the rows of files, and each file that is not searched."""
         for start in range(0, len(files), _FILES_PER_SCAN):
             part = files[start : start + _FILES_PER_SCAN]
@@ -131,12 +138,11 @@ class KeyFinder:
     def _scan_files(self, files: Sequence[ListedFile]) -> Sequence[ScannedFile | None]:
         if self._scan is None or not self._block.is_whole:
             return [None] * len(files)
-        # A skipped file has no name, and is not scanned.
-        return self._scan(["" if file.skipped else restore_bytes(file.path) for file in files])
+        return self._scan(list(map(name_of, files)))
 
     def _collect(
         self, files: Sequence[ListedFile], scanned: Sequence[ScannedFile | None]
-    ) -> Finding | None:
+    ) -> FoundRows | None:
         """Return the rows of those files that were scanned; None if there are none."""
         counts = [0] * len(files)
         row_groups = []
@@ -153,14 +159,14 @@ class KeyFinder:
         if not rows:
             return None
         paths = pa.array([file.path for file in files], pa.string())
-        return Finding(
+        return FoundRows(
             paths.take(pa.array(np.repeat(range(len(files)), counts))),
             self._keys.take(pa.array(np.concatenate(positions))),
             np.concatenate(row_groups),
             np.concatenate(rows),
         )
 
-    def _search(self, file: ListedFile) -> Iterator[Finding]:
+    def _search(self, file: ListedFile) -> Iterator[FoundRows]:
         """Open a file, and yield its rows; if not all of them are certain, say why."""
         row = skip(file) if file.skipped else self._work(restore_bytes(file.path))
         report = row.report
@@ -169,23 +175,23 @@ class KeyFinder:
         elif report is None:
             yield self._without_rows(file, row.status, row.reason)
         else:
-            matches = [(match.row_group, match.row, match.position) for match in report.rows]
+            matches = list(map(_PLACE, report.rows))
             numbers = np.array(matches, np.int64).reshape(-1, 3)
             paths = pa.repeat(pa.scalar(file.path), len(numbers))
             keys = self._keys.take(pa.array(numbers[:, 2]))
-            yield Finding(paths, keys, numbers[:, 0].copy(), numbers[:, 1].copy())
-            doubts = [hit.reason for hit in report.hits if hit.answer != PRESENT]
-            doubts += [each.reason for each in report.inconclusive]
+            yield FoundRows(paths, keys, numbers[:, 0].copy(), numbers[:, 1].copy())
+            uncertain = filter(_is_uncertain, report.hits)
+            doubts = list(map(_REASON, (*uncertain, *report.inconclusive)))
             if report.unreadable:
                 yield self._without_rows(file, FAILED, "; ".join(report.unreadable))
             elif doubts:
                 yield self._without_rows(file, CANNOT_SAY, doubts[0])
 
-    def _without_rows(self, file: ListedFile, status: str, reason: str | None) -> Finding:
+    def _without_rows(self, file: ListedFile, status: str, reason: str | None) -> FoundRows:
         key = pa.nulls(1, self._keys.type)
-        return Finding(pa.array([file.path]), key, status=status, reason=reason)
+        return FoundRows(pa.array([file.path]), key, status=status, reason=reason)
 
-    def _compare(self, column: Column) -> bool:
+    def _compare(self, column: Any) -> bool:
         """Raise _LeftToSparkError unless all keys are compared with a column by their own value."""
         form = (column.physical, column.logical, column.doubt)
         is_comparable = self._comparable.get(form)
@@ -198,6 +204,10 @@ class KeyFinder:
         if not is_comparable:
             raise _LeftToSparkError(column.type_name)
         return True
+
+
+def _is_uncertain(hit: Hit) -> bool:
+    return hit.answer != PRESENT
 
 
 def _values_of(keys: pa.Array) -> Sequence[object]:

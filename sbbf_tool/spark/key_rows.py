@@ -28,7 +28,7 @@ from sbbf_tool.reports.plain import escape_bytes, from_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import path_of
 from sbbf_tool.spark.causes import convert_errors, wait_for
-from sbbf_tool.spark.key_finder import LEFT, Block, Finding, Search, finder_of
+from sbbf_tool.spark.key_finder import LEFT, Block, FoundRows, Search, finder_of
 from sbbf_tool.spark.rows import Batches, keep_on_cluster, map_in_arrow
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MOST_KEYS = 4_000_000
-MOST_KEY_BYTES = 256 << 20
+MOST_KEY_BYTES = 128 << 20
 """These limit the memory of a Python worker, which holds about 60 bytes per key."""
 _GLOB_SIGN = re.compile(r"[][{}*?\\]")
 
@@ -137,7 +137,7 @@ def _pack(arrays: list[pa.Array], *, is_whole: bool) -> pa.RecordBatch:
 # --- Spark's own join ---
 
 
-class _Place(NamedTuple):
+class _RowsOfFile(NamedTuple):
     """Where a file has the rows of a batch."""
 
     path: str
@@ -160,7 +160,7 @@ def _join_in_spark(
                 row_groups = np.searchsorted(place.first_rows, selected, "right") - 1
                 selected_paths = pa.repeat(pa.scalar(place.path), len(selected))
                 keys = batch.column("key").filter(pa.array(place.are_rows))
-                yield from Finding(selected_paths, keys, row_groups, selected).batches()
+                yield from FoundRows(selected_paths, keys, row_groups, selected).batches()
 
     with convert_errors():
         patterns = [_GLOB_SIGN.sub(r"\\\g<0>", path) for path in paths]
@@ -182,7 +182,7 @@ def _column_of(frame: DataFrame, name: str) -> Column:
     return frame[name]
 
 
-def _list_places(addresses: pa.Array, context: Context) -> Iterator[_Place]:
+def _list_places(addresses: pa.Array, context: Context) -> Iterator[_RowsOfFile]:
     """Yield each file of a batch."""
     encoded = addresses.dictionary_encode()
     numbers = encoded.indices.to_numpy()
@@ -192,4 +192,4 @@ def _list_places(addresses: pa.Array, context: Context) -> Iterator[_Place]:
             footer = file.footer
             counts = [footer.num_rows(at) or 0 for at in range(footer.num_row_groups)]
         ends = np.cumsum([0, *counts])
-        yield _Place(escape_bytes(path), numbers == number, ends[:-1])
+        yield _RowsOfFile(escape_bytes(path), numbers == number, ends[:-1])

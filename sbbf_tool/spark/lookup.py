@@ -18,13 +18,13 @@ import pyarrow as pa
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.context import Context
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.plain import from_batch, from_plain, restore_bytes, to_batch
+from sbbf_tool.reports.plain import from_batch, from_plain, to_batch
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
-from sbbf_tool.spark.key_finder import Search
+from sbbf_tool.spark.key_finder import Search, name_of
 from sbbf_tool.spark.key_rows import find_rows
 from sbbf_tool.spark.key_types import KeyTypes
 from sbbf_tool.spark.listing import complete_listing
@@ -68,14 +68,11 @@ def probe_keys(
     Raises UsageError unless `values` has one column, or one with the name of the column of the
     files.
     """
-    from pyspark.sql.functions import lit
-
     key_frame = _select_key(values, column)
     search = Search(column, KeyTypes.of(key_frame), strict, keys)
     listing = Listing.of(complete_listing(files))
-    # Keys are sent to Python once for each bundle. The number is always 0: Spark may refuse a join
-    # without an equation.
-    groups = listing.bundle(whole=True).withColumn("number", lit(0))
+    # Keys are sent to Python once for each bundle.
+    groups = listing.bundle(whole=True)
     if confirm:
         return find_rows(groups, key_frame, search)
     return _query_filters(listing, groups, key_frame, search)
@@ -117,8 +114,7 @@ def _look_up(
     scan = work.scanner()
     for start in range(0, len(units), _FILES_PER_SCAN):
         files = [from_plain(ListedFile, unit) for unit in units[start : start + _FILES_PER_SCAN]]
-        # A skipped file has no name, and is not scanned.
-        paths = ["" if file.skipped else restore_bytes(file.path) for file in files]
+        paths = list(map(name_of, files))
         scanned = [None] * len(files) if scan is None else scan(paths)
         for file, path, row in zip(files, paths, scanned, strict=True):
             if file.skipped:
@@ -138,10 +134,12 @@ def _cut_hits(row: Row[ProbeReport]) -> Row[ProbeReport]:
     for hit in report.hits:
         if num_full == report.row_groups:
             break
-        open_groups = [number for number in hit.row_groups if counts[number] < _MOST_HITS]
-        counts.update(open_groups)
-        num_full += sum(counts[number] == _MOST_HITS for number in open_groups)
-        if open_groups:
+        is_first = False
+        for number in hit.row_groups:
+            counts[number] += 1
+            is_first = is_first or counts[number] <= _MOST_HITS
+            num_full += counts[number] == _MOST_HITS
+        if is_first:
             kept.append(hit)
     if len(kept) == len(report.hits):
         return row

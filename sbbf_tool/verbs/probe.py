@@ -232,36 +232,31 @@ class Probe(ReadingVerb[ProbeReport]):
     def scanner(
         self, context: Context, in_table: TableFile | None = None
     ) -> Scanner[ProbeReport] | None:
+        reads = self.confirm or self.rows or self.also
         scan = self.file_scan(context, in_table)
         if scan is None:
             return None
-        reads = bool(self.confirm or self.rows or self.also)
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             reports: list[ProbeReport | None] = []
             for path, file in zip(paths, scan(paths), strict=True):
-                if file is None or (file.hashes and reads):
-                    reports.append(None)
-                else:
-                    reports.append(_report_scanned(path, file, with_rows=self.rows))
+                report = None
+                if file is not None and not (file.hashes and reads):
+                    report = _report_scanned(path, file, with_rows=self.rows)
+                reports.append(report)
             return reports
 
         return reports_of
 
     def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
         """Return what answers for many local files at once; None if each must be opened."""
-        if self.column is None or self._tree is not None:
-            return None
-        if self.dialect or context.keys:
-            return None
         from sbbf_tool.file.scan import FileScan, can_scan
 
-        if not can_scan():
+        if self.column is None or self._tree or self.dialect or context.keys or not can_scan():
             return None
         # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
-        has_limit = context.limit.max_page_bytes is not None
-        is_alone = not (self.also or has_limit or in_table is not None)
-        confirms = (self.confirm or self.rows) and is_alone
+        has_more = in_table is not None or context.limit.max_page_bytes is not None or self.also
+        confirms = (self.confirm or self.rows) and not has_more
         return FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
 
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:

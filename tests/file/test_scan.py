@@ -355,15 +355,16 @@ def test_files_of_too_many_kinds_are_declined(tmp_path, monkeypatch):
     assert [answer is None for answer in answers] == [False] * 3 + [True] * 3
 
 
-@each(
-    "options",
-    [
-        {"dialect": "draft1-raw"},
-        {"compares": lambda column: True},
-    ],
-)
-def test_other_questions_are_not_scanned(options):
-    assert Probe("id", [1], **options).scanner(Context()) is None
+def test_values_that_cannot_be_compared_with_the_column_are_not_scanned(tmp_path):
+    path = write(tmp_path / "a.parquet", range(5))
+    all_values = Probe("id", [1, 9], compares=lambda column: True)
+    assert compare(all_values, [path]) == (1, 0, 0)
+    some_values = Probe("id", [1, 9], compares=lambda column: (1).__eq__)
+    assert compare(some_values, [path]) == (0, 0, 1)
+
+
+def test_drafts_are_not_scanned():
+    assert Probe("id", [1], dialect="draft1-raw").scanner(Context()) is None
 
 
 def test_keys_and_every_column_are_not_scanned():
