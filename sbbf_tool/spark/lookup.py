@@ -2,7 +2,7 @@
 
 Spark broadcasts the keys to the executors, so no key passes through Python on the driver, or is
 pickled with the function of each task. `key_rows` reads the rows that have the keys; without it,
-the answers are those of statistics and filters, 100,000 keys with 1,000 files each.
+the answers are those of statistics and filters, 1,000,000 keys with 1,000 files each.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from sbbf_tool.file.keys import KeysLike
 
-_KEYS_AT_ONCE = 100_000
+_KEYS_AT_ONCE = 1_000_000
 """Number of keys for which a file is opened once."""
 _ROWS_PER_BATCH = 100
-_FILES_PER_SCAN = 100
+_FILES_PER_SCAN = 16
 _MOST_HITS = 100
 """Keys that are listed of each row group, for so many keys."""
 _CUT = f"more keys may be there: only the first {_MOST_HITS} of each row group are listed"
