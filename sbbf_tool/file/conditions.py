@@ -118,13 +118,8 @@ def _compare(
     if accepts is not True:
         accepted = [value for value in values if _is_accepted(accepts, value)]
         others = [value for value in values if not _is_accepted(accepts, value)]
-    try:
-        question = reuse.question_of(column, accepted)
-    except UsageError:
-        # The column can hold none of them but null.
-        nulls = [value for value in values if value is None]
-        question = reuse.question_of(column, nulls)
-        others = [value for value in values if value is not None]
+    # No row has an accepted value that the column cannot hold.
+    question = reuse.question_of(column, accepted, is_strict=None)
     return ColumnCondition(values, NamedColumn(name, column.type_name), question, others)
 
 

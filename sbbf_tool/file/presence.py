@@ -232,7 +232,7 @@ def _list_first_rows(file: ParquetFile) -> list[int]:
 
 def _list_rows(
     subject: _Subject, kept: Mapping[int, list[ValueRows]], first_rows: Sequence[int]
-) -> Iterator[tuple[int, int, str, str]]:
+) -> Iterator[tuple[int, int, str, str, int]]:
     """Yield the fields of a `RowMatch` for each row that certainly has a value, in order."""
     for row_group, values in kept.items():
         rows_of_values = [
@@ -240,7 +240,7 @@ def _list_rows(
         ]
         first_row = first_rows[row_group]
         for row, at in merge(*rows_of_values):
-            yield row_group, first_row + row, subject.text(at), subject.name
+            yield row_group, first_row + row, subject.text(at), subject.name, at
 
 
 def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:

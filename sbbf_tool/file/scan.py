@@ -30,6 +30,9 @@ from sbbf_tool.parquet import footer_structs
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, LongSequence, RowMatch
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sbbf_tool.file.table_file import FileName, TableFile
     from sbbf_tool.parquet.columns import Column
 
@@ -45,6 +48,9 @@ _MOST_KINDS = 64
 to open one file."""
 
 _BOUNDS = Struct("=qqq")
+_HIT_WIDTH = 3
+_ROW_WIDTH = 4
+"""Numbers per hit and per row; the first is that of the file."""
 
 Judge = Callable[[ParquetFile, bytes], KindJudgment | None]
 """A function that judges the kind of an open file; the bytes decide the kind. None if the file does
@@ -58,12 +64,12 @@ class ScannedFile(NamedTuple):
     row_groups: int
     size: int
     bytes_read: int
-    hashes: Sequence[tuple[int, int]] = ()
-    """The hashes that filters may hold: row group, and place in the row of the question; none if
-    the kind confirms."""
-    matches: Sequence[tuple[int, int, int]] = ()
-    """The rows that have the values, if the kind confirms: row group, row in the file, and place in
-    the row of the question."""
+    hashes: Sequence[int] = ()
+    """The hashes that filters may hold, unless the kind confirms: three numbers each, of which the
+    last two are row group, and place in the row of the question."""
+    matches: Sequence[int] = ()
+    """The rows that have the values, if the kind confirms: four numbers each, of which the last
+    three are row group, row in the file, and place in the row of the question."""
 
     bounds: Sequence[bytes] = ()
     """Min and max of the first row group, if warnings depend on them."""
@@ -78,10 +84,10 @@ class ScannedFile(NamedTuple):
         question = self.judgment.question
         assert question is not None
         owners = question.row.owners
-        if len(self.hashes) > MANY_VALUES:
+        if len(self.hashes) > MANY_VALUES * _HIT_WIDTH:
             return find_answers(question, tuple(self._answers(question))).hits
         row_groups: dict[int, list[int]] = {}
-        for row_group, place in self.hashes:
+        for row_group, place in self._groups_and_places():
             numbers = row_groups.setdefault(owners[place], [])
             # A value may have several hashes.
             if row_group not in numbers[-1:]:
@@ -94,7 +100,8 @@ class ScannedFile(NamedTuple):
         assert question is not None
         owners = question.row.owners
         # A value may have several hashes, and a hash several values.
-        rows = sorted({(group, row, owners[place]) for group, row, place in self.matches})
+        groups, numbers, places = (self.matches[at::_ROW_WIDTH] for at in range(1, _ROW_WIDTH))
+        rows = sorted(set(zip(groups, numbers, map(owners.__getitem__, places), strict=True)))
         row_groups: dict[int, list[int]] = {}
         counts: Counter[int] = Counter()
         for row_group, _, at in rows:
@@ -106,16 +113,41 @@ class ScannedFile(NamedTuple):
         if not with_rows:
             return FileAnswers(hits)
         name = question.column.name
-        fields = ((row_group, row, question.text(at), name) for row_group, row, at in rows)
+        fields = ((row_group, row, question.text(at), name, at) for row_group, row, at in rows)
         return FileAnswers(hits, rows=tuple_of_few(LongSequence.of(RowMatch, fields)))
+
+    def match_columns(self) -> MatchColumns:
+        """Return the rows that have the values as columns of numpy, in the order of the file."""
+        import numpy as np  # most scans list few rows
+
+        question = self.judgment.question
+        assert question is not None
+        numbers = np.asarray(self.matches, np.int64).reshape(-1, _ROW_WIDTH)
+        positions = numbers[:, 3]
+        owners = question.row.owners
+        if not isinstance(owners, range):
+            positions = np.asarray(owners)[positions]
+        return MatchColumns(numbers[:, 1], numbers[:, 2], positions)
+
+    def _groups_and_places(self) -> Iterator[tuple[int, int]]:
+        return zip(self.hashes[1::_HIT_WIDTH], self.hashes[2::_HIT_WIDTH], strict=True)
 
     def _answers(self, question: Question) -> Iterator[RowGroupAnswers]:
         """Yield what is known of the values in each row group that may hold any."""
         owners = question.row.owners
         candidates = Candidates(range(0), range(0))
-        for row_group, hashes in groupby(self.hashes, itemgetter(0)):
+        for row_group, hashes in groupby(self._groups_and_places(), itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
             yield RowGroupAnswers(question, row_group, candidates, (), filter=BulkAnswer(values))
+
+
+class MatchColumns(NamedTuple):
+    """Rows that have values; all columns have the same length."""
+
+    row_groups: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    """Positions among the values."""
 
 
 class _Found(NamedTuple):
@@ -209,8 +241,8 @@ def _scan_places(
         os.fsencode(names), kinds, table, names_left_out(), _codecs_for(judgments)
     )
     numbers = memoryview(packed_answers).cast("q")
-    hits = _group_by_file(packed_hits, 3)
-    matches = _group_by_file(packed_rows, 4)
+    hits = _split_by_file(packed_hits, _HIT_WIDTH)
+    matches = _split_by_file(packed_rows, _ROW_WIDTH)
     bounds = _read_bounds(packed_bounds)
     width = len(_Found._fields)
     is_logged = log.shows_info()
@@ -249,15 +281,18 @@ def _codecs_for(judgments: Sequence[KindJudgment]) -> tuple[Any, ...]:
     return COMPILED_CODECS
 
 
-def _group_by_file(packed: bytes, width: int) -> dict[int, list[Any]]:
-    """Return items of so many numbers by the first one, which is that of a file; the others are a
-    tuple."""
+def _split_by_file(packed: bytes, width: int) -> dict[int, memoryview]:
+    """Return the numbers of each file. They come in groups of so many, of which the first is that
+    of the file; those of a file follow each other."""
     numbers = memoryview(packed).cast("q")
-    items: dict[int, list[Any]] = {}
-    columns = (numbers[at::width] for at in range(1, width))
-    for file, item in zip(numbers[::width], zip(*columns, strict=True), strict=True):
-        items.setdefault(file, []).append(item)
-    return items
+    counts = Counter(numbers[::width].tolist())
+    parts = {}
+    start = 0
+    for file, count in counts.items():
+        end = start + count * width
+        parts[file] = numbers[start:end]
+        start = end
+    return parts
 
 
 def _read_bounds(packed: bytes) -> dict[int, tuple[bytes, bytes]]:

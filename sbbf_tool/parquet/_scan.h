@@ -1092,6 +1092,20 @@ static int query_hashes(struct query *q, size_t from, size_t to)
     return q->bitset ? query_many(q, from, to) : query_few(q, from, to);
 }
 
+/* Count the hashes of the values that statistics leave. */
+static size_t count_hashes(const struct kind *kind, const struct slice *slice)
+{
+    return slice->to - slice->from + kind->num_hashes - kind->num_keys;
+}
+
+/* Return whether the column is read whatever the filter holds: of more hashes than the chunk has values, some pass by chance, and reading costs
+ * less than asking. */
+static int is_not_asked(const struct query *q, const struct chunk *chunk, const struct slice *slice)
+{
+    size_t count = count_hashes(q->kind, slice);
+    return q->kind->flags & CONFIRMS && count > FEW_HASHES && count > (size_t)chunk->num_values;
+}
+
 /* Note the hashes that the filter may hold: see `by_filter` and `may_hold` in filter_answers.py. Return whether it can be relied on. */
 static int query_filter(struct query *q, const struct chunk *chunk, const struct slice *slice, int64_t non_null)
 {
@@ -1102,7 +1116,9 @@ static int query_filter(struct query *q, const struct chunk *chunk, const struct
     int64_t length = header.length + header.num_bytes;
     if ((chunk->has_filter_length && chunk->filter_length != length) || !is_alone(q->in, q->w, chunk->filter, chunk->filter + length))
         return 0;
-    size_t count = slice->to - slice->from + q->kind->num_hashes - q->kind->num_keys;
+    if (is_not_asked(q, chunk, slice))
+        return 1;
+    size_t count = count_hashes(q->kind, slice);
     q->bitset = NULL;
     q->bitset_offset = chunk->filter + header.length;
     q->num_blocks = (uint64_t)header.num_bytes / BLOCK_BYTES;
@@ -1176,9 +1192,11 @@ static int answer_row_group(struct query *q, Py_ssize_t pos)
         return 1;
     if (slice.from > slice.to)
         return 0;
-    if (!query_filter(q, &chunk, &slice, non_null))
+    if (!(kind->flags & CONFIRMS))
+        return query_filter(q, &chunk, &slice, non_null);
+    if (chunk.filter > 0 && !query_filter(q, &chunk, &slice, non_null))
         return 0;
-    if (!(kind->flags & CONFIRMS) || q->w->s->hits.count == hits)
+    if (chunk.filter > 0 && q->w->s->hits.count == hits && !is_not_asked(q, &chunk, &slice))
         return 1;
     int is_read = confirm_row_group(q, &chunk);
     q->w->s->hits.count = hits;

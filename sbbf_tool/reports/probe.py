@@ -147,6 +147,8 @@ class RowMatch(Frozen):
     """Number of the row in the file, from 0."""
     value: str
     column: str
+    position: int = field(default=0, compare=False, repr=False, local=True)
+    """Position among the values, from 0."""
 
 
 class InconclusiveRowGroups(Frozen):

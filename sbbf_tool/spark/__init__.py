@@ -7,6 +7,7 @@ keys of a DataFrame (`lookup`).
 - `source` (`views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
 - `pipeline` (`listing`, `bundles`, `rows`): list files, and carry a verb to each
+- `lookup` (`key_types`, `key_rows`, `key_finder`): look up the keys of a DataFrame
 - `runner` (`jobs`): Spark as a runner of commands and of `sbbf_tool.run`
 - `causes`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it

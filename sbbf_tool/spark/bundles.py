@@ -16,12 +16,12 @@ from sbbf_tool.spark.rows import (
     FILES_PER_TASK,
     Batches,
     collect_few,
+    ddl,
     ddl_of,
     frame_of_arrow,
     keep_on_cluster,
     map_in_arrow,
     stream_batches,
-    type_name,
     with_usual_types,
 )
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BUNDLE_COST = 8 << 20
 """Cost per bundle of files, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
 TASKS_PER_CORE = 4
+_BYTES_PER_TASK = 256 << 20
 _MOST_TASKS = 1_000
 """Most tasks that are made for the number of files alone. Spark chooses the ranges of paths from a
 sample of 100 paths per task, which it collects on the driver: with 10,000 tasks, the default memory
@@ -107,7 +108,7 @@ class Listing:
         )
         return Size(*wait_for(self.spark, sums.collect)[0])
 
-    def bundle(self, *, by_bytes: bool = False) -> DataFrame:
+    def bundle(self, *, by_bytes: bool = False, whole: bool = False) -> DataFrame:
         """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to
         tasks.
 
@@ -116,36 +117,52 @@ class Listing:
         and bundles few files; of many, each task gets a range of the paths, so that few tasks work
         in the same folder. If an executor is lost, the same files are bundled in the same way
         again.
+
+        A `whole` bundle has all files of a task, up to 1,000, and a `number`, which is 0, to join
+        it by: Spark may refuse a join without an equation. Small files make fewer such tasks.
         """
         fields = list(schema_of(ListedFile))
         names = [field.name for field in fields]
         unit = pa.struct(fields)
-        schema = f"units array<{type_name(unit)}>"
+        arrow_schema = pa.schema([("units", pa.list_(unit))])
+        if whole:
+            arrow_schema = arrow_schema.append(pa.field("number", pa.int64()))
+        schema = ddl(arrow_schema)
+        num_tasks = self._count_tasks(whole=whole)
+        files_per_task = min(FILES_PER_TASK, max(1, -(-self.size.rows // num_tasks)))
 
         def bundle(batches: Batches) -> Batches:
             for batch in batches:
                 costs = [0] * batch.num_rows
                 if by_bytes:
                     costs = batch.column("bytes").to_pylist()
-                packs = pack(costs, lambda size: size or 0, BUNDLE_COST)
-                ends = pa.array(list(accumulate(map(len, packs), initial=0)), pa.int32())
+                if whole:
+                    ends = [*range(0, len(costs), files_per_task), len(costs)]
+                else:
+                    packs = pack(costs, lambda size: size or 0, BUNDLE_COST)
+                    ends = list(accumulate(map(len, packs), initial=0))
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
-                bundled = pa.ListArray.from_arrays(ends, units)
-                yield pa.RecordBatch.from_arrays([bundled], names=["units"])
+                columns = [pa.ListArray.from_arrays(pa.array(ends, pa.int32()), units)]
+                if whole:
+                    columns.append(pa.array([0] * len(columns[0]), pa.int64()))
+                yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
-        num_tasks = self._count_tasks()
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
         batches = self._files.select(names).sort_by("path").combine_chunks().to_batches()
-        arrow_schema = pa.schema([("units", pa.list_(unit))])
         bundles = pa.Table.from_batches(bundle(map(with_usual_types, batches)), arrow_schema)
         frame = frame_of_arrow(self.spark, bundles, schema)
         return frame.repartition(min(num_tasks, max(1, bundles.num_rows)))
 
-    def _count_tasks(self) -> int:
+    def _count_tasks(self, *, whole: bool) -> int:
+        cores = cores_of(self.spark)
+        num_tasks = TASKS_PER_CORE * cores
+        if whole:
+            # A task without much to read costs more than it does.
+            num_tasks = min(num_tasks, max(cores, self.size.bytes // _BYTES_PER_TASK))
         by_files = min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS)
-        return max(TASKS_PER_CORE * cores_of(self.spark), by_files)
+        return max(num_tasks, by_files)
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -19,7 +19,7 @@ from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.running.discover import discover, path_of
 from sbbf_tool.spark.causes import quiet_about_pandas
-from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
+from sbbf_tool.spark.key_types import EXACT_INTEGERS, GREGORIAN
 from sbbf_tool.spark.views import (
     Chunks,
     RowView,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan import FileScan, ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
@@ -235,31 +235,32 @@ class Probe(ReadingVerb[ProbeReport]):
     def scanner(
         self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
     ) -> Scanner[ProbeReport] | None:
-        if self.column is None or self._tree is not None:
+        reads = self.confirm or self.rows or self.also
+        scan = self.file_scan(context, in_table)
+        if scan is None:
             return None
-        if self.dialect or self.compares or context.keys:
-            return None
-        from sbbf_tool.file.scan import FileScan, can_scan
-
-        if not can_scan():
-            return None
-        reads = bool(self.confirm or self.rows or self.also)
-        # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
-        has_limit = context.limit.max_page_bytes is not None
-        confirms = reads and not (self.also or has_limit or in_table is not None)
-        judge = partial(self._judge_kind, confirms=confirms)
-        scan = FileScan(judge, context, in_table)
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
             reports: list[ProbeReport | None] = []
             for path, file in zip(paths, scan(paths), strict=True):
-                if file is None or (file.hashes and reads):
-                    reports.append(None)
-                else:
-                    reports.append(_report_scanned(path, file, with_rows=self.rows))
+                report = None
+                if file is not None and not (file.hashes and reads):
+                    report = _report_scanned(path, file, with_rows=self.rows)
+                reports.append(report)
             return reports
 
         return reports_of
+
+    def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
+        """Return what answers for many local files at once; None if each must be opened."""
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if self.column is None or self._tree or self.dialect or context.keys or not can_scan():
+            return None
+        # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
+        has_more = in_table is not None or context.limit.max_page_bytes is not None or self.also
+        confirms = (self.confirm or self.rows) and not has_more
+        return FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
 
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""
@@ -269,7 +270,7 @@ class Probe(ReadingVerb[ProbeReport]):
         questions = []
         for condition in conditions:
             question = condition.about
-            if not isinstance(question, Question):
+            if not isinstance(question, Question) or condition.others:
                 return declining(key)
             questions.append(question)
         if len(questions) > 1 and any(each.may_have_other_meaning for each in questions):

@@ -225,6 +225,17 @@ def test_very_many_hits(tmp_path):
     assert len(report.hits) >= 3000
 
 
+def test_rows_of_more_values_than_a_chunk_has_and_without_filters(tmp_path):
+    path = write(tmp_path / "a.parquet", [3, None, 7, 3, 1000], row_group_size=2)
+    bare = str(tmp_path / "bare.parquet")
+    pq.write_table(pa.table({"id": [5, 7, 7, None, 101]}), bare)
+    for values in (range(100), [7], [101, 1000, 6]):
+        assert compare(Probe("id", values, rows=True), [path, bare]) == (2, 0, 0)
+    verb = Probe("id", list(range(100)), rows=True)
+    reports = scanned(verb, [path, bare])
+    assert [[row.row for row in report.rows] for report in reports] == [[0, 2, 3], [0, 1, 2]]
+
+
 @each("options", [{"confirm": True, "also": {"name": ["b"]}}, {"also": {"name": ["b"]}}])
 def test_files_that_are_excluded_are_not_read(tmp_path, options):
     path = str(tmp_path / "a.parquet")
@@ -378,15 +389,16 @@ def test_files_of_too_many_kinds_are_declined(tmp_path, monkeypatch):
     assert [answer is None for answer in answers] == [False] * 3 + [True] * 3
 
 
-@each(
-    "options",
-    [
-        {"dialect": "draft1-raw"},
-        {"compares": lambda column: True},
-    ],
-)
-def test_other_questions_are_not_scanned(options):
-    assert Probe("id", [1], **options).scanner(Context()) is None
+def test_values_that_cannot_be_compared_with_the_column_are_not_scanned(tmp_path):
+    path = write(tmp_path / "a.parquet", range(5))
+    all_values = Probe("id", [1, 9], compares=lambda column: True)
+    assert compare(all_values, [path]) == (1, 0, 0)
+    some_values = Probe("id", [1, 9], compares=lambda column: (1).__eq__)
+    assert compare(some_values, [path]) == (0, 0, 1)
+
+
+def test_drafts_are_not_scanned():
+    assert Probe("id", [1], dialect="draft1-raw").scanner(Context()) is None
 
 
 def test_keys_and_every_column_are_not_scanned():

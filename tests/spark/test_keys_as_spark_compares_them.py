@@ -20,7 +20,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 from sbbf_tool import Edit, FilterSpec
 from sbbf_tool.spark import pipeline, probe_keys
 from sbbf_tool.spark.causes import quiet_pyspark
-from sbbf_tool.spark.lookup import compare_in_spark
+from sbbf_tool.spark.key_types import compare_in_spark
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.verbs import AddFilter
 
