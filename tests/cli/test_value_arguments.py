@@ -70,7 +70,7 @@ FILES = {
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
     "Latin-1 of Windows": (
         LATIN + b"\r\n" + LATIN + b"\r\n",
-        ["caf\udce9"],
+        ["caf\udce9"] * 2,
         ("line 1 ends with \\r\\n", "line 1 is not UTF-8"),
     ),
     "a blank at the end": (

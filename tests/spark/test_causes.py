@@ -78,7 +78,7 @@ OF_CONNECT = (
             "directory",
         ),
         (OF_TASK.format(reason=LOST_EXECUTOR), LOST_EXECUTOR),
-        (OF_TASK.format(reason=LOST_WORKER), "Python worker exited unexpectedly (crashed)."),
+        (OF_TASK.format(reason=LOST_WORKER), "Python worker exited unexpectedly (crashed)"),
         (OF_TASK.format(reason=WITH_CAUSE), "java.net.ConnectException: Connection refused"),
         (OF_CONNECT, "failed to connect"),
         (
