@@ -35,7 +35,8 @@ _OF_ANOTHER_PARTITION = (
 )
 _NOT_READ = (
     "rows are deleted by position, by a file that is encrypted, in another format than that of the "
-    "table's version, or in the table twice: compact the data file first"
+    "table's version, in the table twice, or a vector older than the data file: compact the data "
+    "file first"
 )
 _OF_VECTOR = ("referenced_data_file", "content_offset", "content_size_in_bytes")
 """Fields that the entry of a deletion vector must have."""
@@ -102,6 +103,11 @@ class PositionDelete(NamedTuple):
 
     def is_older(self, file: DataFileKey) -> bool:
         """Return whether the data file was written after it, so that it does not apply."""
+        return not self.is_vector and self.precedes(file)
+
+    def precedes(self, file: DataFileKey) -> bool:
+        """Return whether its sequence number is below that of the data file. No table may have such
+        a deletion vector: one reader applies it, another one fails."""
         if self.entry.sequence_number is None or file.sequence_number is None:
             return False
         return self.entry.sequence_number < file.sequence_number
@@ -206,7 +212,8 @@ class DeleteIndex:
             for delete in self.near(file):
                 num_vectors += delete.is_vector
                 is_twice = num_vectors > 1 or delete.entry.id in self._twice
-                if is_twice or not delete.is_carried(format_version):
+                is_doubtful = is_twice or delete.precedes(file)
+                if is_doubtful or not delete.is_carried(format_version):
                     reasons[location] = _NOT_READ
                 elif delete.single is not None:
                     is_certain = delete.partition == file.partition and delete.single == location
