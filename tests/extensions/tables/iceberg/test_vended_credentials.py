@@ -243,19 +243,19 @@ def test_no_secret_is_shown(vendor, store, home, capfd, caplog):
 
 @pytest.fixture
 def many_files(vendor: Vendor, store: Store) -> int:
-    """Give the table 42 files; return their number."""
+    """Give the table 200 files; return their number."""
     table = vendor.inner.load_table("n.t")
     folder = table.location()
     first = next(iter(table.scan().plan_files())).file.file_path
     with table.io.new_input(first).open() as source:
         data = source.read()
-    paths = [f"{folder}/data/{number:03}.parquet" for number in range(40)]
+    paths = [f"{folder}/data/{number:03}.parquet" for number in range(198)]
     for path in paths:
         store.put(path, data)
     table.add_files(paths, check_duplicate_files=False)
     vendor.requests.clear()
     store.used.clear()
-    yield 42
+    yield 200
     store.expires_at.clear()
 
 
@@ -269,12 +269,12 @@ def test_keys_that_expire_in_the_middle_of_a_run_are_renewed(
     if endpoint:
         path = "v1/namespaces/n/tables/t/credentials"
         vendor.config = lambda: {"client.refresh-credentials-endpoint": path}
-    store.expires_at = [60, 200]
+    store.expires_at = [60, 600]
     code, out = run(capfd, "add-filter", "vend:n.t", "-c", "id", "--in-place")
     assert (code, f"{many_files} filters added" in out) == (0, True), out
     assert vendor.requests.count("credentials") == (2 if endpoint else 0)
     assert vendor.requests.count("commit") == 1
-    assert len(store.used) > 200
+    assert len(store.used) > 600
     assert len(ids_of(vendor.inner.load_table("n.t"))) == 100 * many_files
 
 
