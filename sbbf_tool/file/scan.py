@@ -28,6 +28,7 @@ from sbbf_tool.file.scan_kinds import KindJudgment, declining, key_of_kind, name
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import footer_structs
 from sbbf_tool.reports.probe import MANY_VALUES, Hit, LongSequence, RowMatch
+from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
     import numpy as np
@@ -223,7 +224,12 @@ class FileScan:
 
 
 def _is_plain_name(path: str) -> bool:
-    return bool(path) and "\0" not in path and not path.startswith("file:")
+    if not path or "\0" in path or path.startswith("file:") or is_url(path):
+        return False
+    try:
+        return path.isascii() or bool(os.fsencode(path))
+    except UnicodeEncodeError:
+        return False
 
 
 def _scan_places(

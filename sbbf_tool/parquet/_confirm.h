@@ -173,7 +173,7 @@ static int note_indexed_rows(const struct confirmation *c, const struct collecte
     return 1;
 }
 
-/* Read a run of data pages, of which `first` is the number of rows before it; return its bytes, or REFUSED. */
+/* Read a run of data pages; return its bytes, or REFUSED. */
 static int64_t read_run_of_pages(struct confirmation *c, const struct footer *rest, enum form form, int64_t most_values)
 {
     struct scratch *s = c->q->w->s;

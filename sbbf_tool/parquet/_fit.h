@@ -1,5 +1,5 @@
 /* Whether every filter of a file fits: its place, its header and its bits are as they must be, and nothing else about the file needs a word. Part
- * of _scan.h; `fit_kinds.py` says what fits.
+ * of _scan.h; `rules/fit.py` says what fits.
  *
  * A kind has one byte for each leaf, the physical type and whether every chunk has a filter, and for each of these leaves a `struct demand`.
  * What does not fit declines the file, so that the rules of Python find what is wrong. */

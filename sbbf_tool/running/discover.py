@@ -180,3 +180,11 @@ def path_of(address: str) -> str:
         return path
     scheme, colon, rest = address.partition("://")
     return f"s3://{rest}" if colon and scheme in ("s3a", "s3n") else address
+
+
+def address_of(path: str) -> str:
+    """Return the address by which Spark reads a path or URL, whatever its default file system."""
+    scheme, colon, rest = path.partition("://")
+    if not colon:
+        return f"file://{path}"
+    return f"s3a://{rest}" if scheme == "s3" else path

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import errors
@@ -241,7 +242,8 @@ def start(spark: SparkSession, job: Callable[[], Result], tag: str | None = None
             future.set_exception(error)
 
     options: dict[str, Any] = {"name": "sbbf-job", "daemon": True}
-    if not is_classic(spark):
+    # PySpark 3.5 takes no session, and later releases need that of Spark Connect.
+    if not is_classic(spark) and "session" in signature(InheritableThread).parameters:
         options["session"] = spark
     InheritableThread(run, **options).start()
     return future

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.plain import from_batch, to_batch
@@ -119,7 +120,7 @@ class Jobs:
         if self._work.changes:
             most = min(most, _CHANGES_PER_TASK)
         for table in self._listing.tables():
-            files = table.filter(pa.compute.is_null(table["skipped"])).combine_chunks()
+            files = table.filter(pc.is_null(table["skipped"])).combine_chunks()
             sizes = [size or 0 for size in files["bytes"].to_pylist()]
             if progress is not None:
                 progress.expect(sizes)

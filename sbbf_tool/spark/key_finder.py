@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,11 +176,12 @@ class KeyFinder:
         elif report is None:
             yield self._without_rows(file, row.status, row.reason)
         else:
-            matches = list(map(_PLACE, report.rows))
-            numbers = np.array(matches, np.int64).reshape(-1, 3)
-            paths = pa.repeat(pa.scalar(file.path), len(numbers))
-            keys = self._keys.take(pa.array(numbers[:, 2]))
-            yield FoundRows(paths, keys, numbers[:, 0].copy(), numbers[:, 1].copy())
+            matches = map(_PLACE, report.rows)
+            while part := list(islice(matches, _ROWS_PER_BATCH)):
+                row_groups, rows, positions = np.array(part, np.int64).T.copy()
+                paths = pa.repeat(pa.scalar(file.path), len(part))
+                keys = self._keys.take(pa.array(positions))
+                yield FoundRows(paths, keys, row_groups, rows)
             uncertain = filter(_is_uncertain, report.hits)
             doubts = list(map(_REASON, (*uncertain, *report.inconclusive)))
             if report.unreadable:

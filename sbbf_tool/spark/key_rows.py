@@ -26,7 +26,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.plain import escape_bytes, from_plain
 from sbbf_tool.reports.rows import ListedFile
-from sbbf_tool.running.discover import path_of
+from sbbf_tool.running.discover import address_of, path_of
 from sbbf_tool.spark.causes import convert_errors, wait_for
 from sbbf_tool.spark.key_finder import LEFT, Block, FoundRows, Search, finder_of
 from sbbf_tool.spark.rows import Batches, keep_on_cluster, map_in_arrow
@@ -51,12 +51,16 @@ def find_rows(groups: DataFrame, key_frame: DataFrame, search: Search) -> DataFr
 
     def find(batches: Batches) -> Batches:
         for batch in batches:
-            for pair in batch.select(["units", "stream", "is_whole"]).to_pylist():
+            # Each row has a copy of the block.
+            for row in range(batch.num_rows):
+                stream = batch.column("stream")[row].as_py()
                 # There is no block without any key, which no row has.
-                if pair["stream"] is None:
+                if stream is None:
                     continue
-                finder = finder_of(Block(pair["stream"], pair["is_whole"]), search)
-                files = [from_plain(ListedFile, unit) for unit in pair["units"]]
+                block = Block(stream, batch.column("is_whole")[row].as_py())
+                finder = finder_of(block, search)
+                units = batch.column("units")[row].as_py()
+                files = [from_plain(ListedFile, unit) for unit in units]
                 for found in finder.find(files):
                     yield from found.batches()
 
@@ -152,10 +156,10 @@ def _join_in_spark(
     """Join the keys with files whose column has one type."""
 
     def locate(batches: Batches) -> Batches:
-        context = Context(search.keys, strict=search.strict)
+        first_rows = _FirstRows(Context(search.keys, strict=search.strict))
         for batch in batches:
             rows = batch.column("row_index").to_numpy()
-            for place in _list_places(batch.column("file_path"), context):
+            for place in _list_places(batch.column("file_path"), first_rows):
                 selected = rows[place.are_rows]
                 row_groups = np.searchsorted(place.first_rows, selected, "right") - 1
                 selected_paths = pa.repeat(pa.scalar(place.path), len(selected))
@@ -163,7 +167,7 @@ def _join_in_spark(
                 yield from FoundRows(selected_paths, keys, row_groups, selected).batches()
 
     with convert_errors():
-        patterns = [_GLOB_SIGN.sub(r"\\\g<0>", path) for path in paths]
+        patterns = [_GLOB_SIGN.sub(r"\\\g<0>", address_of(path)) for path in paths]
         stored = key_frame.sparkSession.read.parquet(*patterns)
         rows = stored.select(
             _column_of(stored, search.column).alias("stored"),
@@ -182,14 +186,24 @@ def _column_of(frame: DataFrame, name: str) -> Column:
     return frame[name]
 
 
-def _list_places(addresses: pa.Array, context: Context) -> Iterator[_RowsOfFile]:
+class _FirstRows(dict[str, "NDArray[np.int64]"]):
+    """The number of the first row of each row group, by path."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __missing__(self, path: str) -> NDArray[np.int64]:
+        with ParquetFile.open(path, self._context) as file:
+            footer = file.footer
+            counts = [footer.num_rows(at) or 0 for at in range(footer.num_row_groups)]
+        self[path] = np.cumsum([0, *counts])[:-1]
+        return self[path]
+
+
+def _list_places(addresses: pa.Array, first_rows: _FirstRows) -> Iterator[_RowsOfFile]:
     """Yield each file of a batch."""
     encoded = addresses.dictionary_encode()
     numbers = encoded.indices.to_numpy()
     for number, address in enumerate(encoded.dictionary.to_pylist()):
         path = path_of(address)
-        with ParquetFile.open(path, context) as file:
-            footer = file.footer
-            counts = [footer.num_rows(at) or 0 for at in range(footer.num_row_groups)]
-        ends = np.cumsum([0, *counts])
-        yield _RowsOfFile(escape_bytes(path), numbers == number, ends[:-1])
+        yield _RowsOfFile(escape_bytes(path), numbers == number, first_rows[path])

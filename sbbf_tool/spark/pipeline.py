@@ -10,7 +10,7 @@ you can inspect, filter and save it before the next step. What only reads is laz
 transformations are. What changes files is eager, as Spark's writes are: it does the work once and
 returns its outcomes, which no action computes again.
 
-The work is the same as that of the local runner (`sbbf_tool.running`), one file in one task, with
+The work is the same as that of the local runner (`sbbf_tool.running`), each file in one task, with
 as many threads as `spark.task.cpus`; if there are fewer large files than tasks can run
 concurrently, their threads use the other cores. Only the file determines what to do: retried tasks,
 speculative tasks, second runs and other pipelines skip filters that exist. Paths must mean the same
@@ -160,13 +160,10 @@ def carrier(
     are_scanned = listing.size.files >= FILES_WITHOUT_SCAN
 
     def work_on(file: ListedFile) -> Row[Any]:
-        if file.skipped:
-            return skip(file)
         cores = 1
         if (file.bytes or 0) > TASK_COST:
             cores = cores_of_large
-        row = work(restore_bytes(file.path), _threads(cores))
-        return restore_row(row, file, work)
+        return work(restore_bytes(file.path), _threads(cores))
 
     def carry(files: Sequence[ListedFile]) -> Iterator[Row[Any]]:
         scan = work.scanner() if are_scanned else None
@@ -178,10 +175,14 @@ def carrier(
                     file.skipped or is_url(file.path) for file in batch
                 ):
                     rows = scan([restore_bytes(file.path) for file in batch])
-                    if rows.count(None) > len(rows) - len(rows) // LEAST_SHARE_OF_SCAN:
+                    num_scanned = len(rows) - rows.count(None)
+                    if num_scanned < len(rows) // LEAST_SHARE_OF_SCAN:
                         scan = None
                 for file, row in zip(batch, rows, strict=True):
-                    yield row or work_on(file)
+                    if file.skipped:
+                        yield skip(file)
+                    else:
+                        yield restore_row(row or work_on(file), file, work)
 
     return carry
 

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from sbbf_tool.reports.plain import from_batch
 from sbbf_tool.reports.rows import ListedFile, Row
@@ -130,7 +130,7 @@ class Spark:
             yield row
         if listing.size.rows > listing.size.files:
             for table in listing.tables():
-                files = from_batch(ListedFile, table.filter(pa.compute.is_valid(table["skipped"])))
+                files = from_batch(ListedFile, table.filter(pc.is_valid(table["skipped"])))
                 yield from map(skip, map(names.name_file, files))
         yield from map(skip, selection.other_rows(work.needs))
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.scan import FileScan, ScannedFile
+    from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
@@ -235,7 +235,6 @@ class Probe(ReadingVerb[ProbeReport]):
     def scanner(
         self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
     ) -> Scanner[ProbeReport] | None:
-        reads = self.confirm or self.rows or self.also
         scan = self.file_scan(context, in_table)
         if scan is None:
             return None
@@ -244,15 +243,21 @@ class Probe(ReadingVerb[ProbeReport]):
             reports: list[ProbeReport | None] = []
             for path, file in zip(paths, scan(paths), strict=True):
                 report = None
-                if file is not None and not (file.hashes and reads):
+                if file is not None:
                     report = _report_scanned(path, file, with_rows=self.rows)
                 reports.append(report)
             return reports
 
         return reports_of
 
-    def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
-        """Return what answers for many local files at once; None if each must be opened."""
+    def file_scan(
+        self, context: Context, in_table: TableFile | None = None
+    ) -> Callable[[Sequence[str]], list[ScannedFile | None]] | None:
+        """Return what answers for many local files at once, with None for each that must be opened;
+        None if all must be.
+
+        Of a verb that confirms, the answers are certain.
+        """
         from sbbf_tool.file.scan import FileScan, can_scan
 
         if self.column is None or self._tree or self.dialect or context.keys or not can_scan():
@@ -260,7 +265,15 @@ class Probe(ReadingVerb[ProbeReport]):
         # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
         has_more = in_table is not None or context.limit.max_page_bytes is not None or self.also
         confirms = (self.confirm or self.rows) and not has_more
-        return FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
+        scan = FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
+        if not (self.confirm or self.rows or self.also):
+            return scan
+
+        def scan_certainly(paths: Sequence[str]) -> list[ScannedFile | None]:
+            # What only filters answered is for Python to read.
+            return [None if file is not None and file.hashes else file for file in scan(paths)]
+
+        return scan_certainly
 
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""

@@ -149,6 +149,15 @@ def test_the_rows_are_those_of_sparks_join(spark, lake, column):
     assert found_rows(frame) == expected
 
 
+@each("column, values", [("x", [0.0, 1 / 3, 123.0]), ("y", [0.25, 7.0]), ("price", [Decimal(1)])])
+def test_what_only_filters_answered_is_read(spark, lake, column, values):
+    keys = keys_of(spark, TYPES[column], values)
+    expected = expected_rows(spark, lake, column, keys)
+    assert expected
+    frame = probe_keys(discover(spark, str(lake)), column, keys, confirm=True)
+    assert found_rows(frame) == expected
+
+
 @each(
     "column, kind, values",
     [

@@ -172,6 +172,8 @@ def _read_named(entry: IcebergEntry, wanted: AbstractSet[str]) -> _Named:
 
 def _split(batch: pa.RecordBatch, path: str) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """Yield the locations of data files in a batch, with the positions of each."""
+    if not batch.num_rows:
+        return
     if batch.drop_null().num_rows < batch.num_rows:
         raise UnreadableError("the position delete file has a null", file=path)
     locations = batch.column("file_path").cast(pa.string()).dictionary_encode()

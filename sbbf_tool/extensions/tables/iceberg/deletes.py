@@ -174,9 +174,12 @@ class DeleteIndex:
     ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
         file = data_file(spec_id, entry)
-        deletes = [deletes_of(delete, file.location) for delete in self.near(file)]
+        near = list(self.near(file))
+        deletes = [deletes_of(delete, file.location) for delete in near]
         vectors = [delete for delete in deletes if isinstance(delete, Vector)]
-        if vectors:
+        if any(delete.precedes(file) for delete in near):
+            deletes = [UnknownDeletes("the deletion vector is older than the file")]
+        elif vectors:
             # Earlier position deletes are part of a deletion vector.
             deletes = [*vectors]
         newest = max(self._by_value.get(None, 0), self._by_value.get(file.partition, 0))
