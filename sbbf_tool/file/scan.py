@@ -168,9 +168,18 @@ def can_scan() -> bool:
 class FileScan:
     """Answers for local files about one question. Threads may share it."""
 
-    def __init__(self, judge: Judge, context: Context, in_table: TableFile | None = None) -> None:
-        """`in_table` is what the files have in common if they are those of a table."""
+    def __init__(
+        self,
+        judge: Judge,
+        context: Context,
+        in_table: TableFile | None = None,
+        *,
+        is_certain: bool = False,
+    ) -> None:
+        """`in_table` is what the files have in common if they are those of a table. With
+        `is_certain`, what filters alone answer is no answer."""
         self._judge = judge
+        self._is_certain = is_certain
         self._context = context
         self._in_table = in_table
         self._judgments: tuple[KindJudgment, ...] = ()
@@ -185,6 +194,8 @@ class FileScan:
             judgments = self._judgments
             unknown = _scan_places(paths, places, judgments, answers)
             places = self._judge_first(paths, unknown, judgments)
+        if self._is_certain:
+            return [None if file is not None and file.hashes else file for file in answers]
         return answers
 
     def _judge_first(

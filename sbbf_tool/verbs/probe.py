@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan import FileScan, ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
@@ -250,30 +250,17 @@ class Probe(ReadingVerb[ProbeReport]):
 
         return reports_of
 
-    def file_scan(
-        self, context: Context, in_table: TableFile | None = None
-    ) -> Callable[[Sequence[str]], list[ScannedFile | None]] | None:
-        """Return what answers for many local files at once, with None for each that must be opened;
-        None if all must be.
-
-        Of a verb that confirms, the answers are certain.
-        """
+    def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
+        """Return what answers for many local files at once; None if each must be opened."""
         from sbbf_tool.file.scan import FileScan, can_scan
 
         if self.column is None or self._tree or self.dialect or context.keys or not can_scan():
             return None
         # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
         has_more = in_table is not None or context.limit.max_page_bytes is not None or self.also
-        confirms = (self.confirm or self.rows) and not has_more
-        scan = FileScan(partial(self._judge_kind, confirms=confirms), context, in_table)
-        if not (self.confirm or self.rows or self.also):
-            return scan
-
-        def scan_certainly(paths: Sequence[str]) -> list[ScannedFile | None]:
-            # What only filters answered is for Python to read.
-            return [None if file is not None and file.hashes else file for file in scan(paths)]
-
-        return scan_certainly
+        reads = self.confirm or self.rows
+        judge = partial(self._judge_kind, confirms=reads and not has_more)
+        return FileScan(judge, context, in_table, is_certain=bool(reads or self.also))
 
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""
