@@ -78,5 +78,5 @@ def test_an_interrupted_run_names_what_it_has_changed(tmp_path, number):
     assert "files in work may be changed too" in output
     assert "undo: sbbf remove-filter" in output
     assert named <= changed()
-    # At most the tasks at work are unknown, of 50 files each.
-    assert len(changed() - named) <= 2 * 50
+    # At most the tasks at work and the two that follow them are unknown, of 50 files each.
+    assert len(changed() - named) <= 4 * 50
