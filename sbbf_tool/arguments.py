@@ -40,6 +40,13 @@ _NUMPY_TIMES = ("datetime64", "timedelta64")
 _BUILT_IN = {str, bytes, int, float, type(None)}
 
 
+class QuotedText(str):
+    """A value that a condition has in quotes. Engines round it to a value of the column, while they
+    compare a number with the column as it is written."""
+
+    __slots__ = ()
+
+
 def as_values(values: Any) -> list[Any]:
     """Return the values of an argument that takes one value or an iterable of them, as `as_value`
     does.

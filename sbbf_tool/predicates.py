@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from sbbf_tool.arguments import QuotedText
 from sbbf_tool.errors import UsageError
 
 _SHOWN_CHARACTERS = 60
@@ -173,8 +174,13 @@ def values_in(expression: Expression) -> ColumnValues | None:
         return ColumnValues(expression.column, (None,))
     if not isinstance(expression, Comparison) or expression.sign != "=":
         return None
-    texts = dict.fromkeys(constant.text for constant in expression.constants)
-    return ColumnValues(expression.column, tuple(texts))
+    texts: dict[str, str] = {}
+    for constant in expression.constants:
+        if constant.kind == "text":
+            texts[constant.text] = QuotedText(constant.text)
+        else:
+            texts.setdefault(constant.text, constant.text)
+    return ColumnValues(expression.column, tuple(texts.values()))
 
 
 def ensure_answered(expression: Expression, reason: str, hint: str) -> None:

@@ -20,6 +20,7 @@ from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.parquet.ordering import find_sides
+from sbbf_tool.parquet.statistics import order_of
 from sbbf_tool.parquet.values import read_chunk
 from sbbf_tool.predicates import (
     ANYTHING,
@@ -78,7 +79,7 @@ def ensure_decided(condition: FileCondition) -> None:
             if not of_file.is_answered:
                 reason = f"readers convert values of {about.column.type_name} for it"
                 hint = "write a value of the column; text is in single quotes"
-                if of_file.fits:
+                if of_file.fits and order_of(about.column) is None:
                     reason = f"readers share no order of values of {about.column.type_name}"
                     hint = BY_ENGINE
                 raise UsageError(f"nothing decides {of_file.part.text}: {reason}", hint=hint)

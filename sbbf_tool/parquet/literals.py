@@ -17,7 +17,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_value
+from sbbf_tool.arguments import QuotedText, as_value
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import normal_form
 from sbbf_tool.parquet import int96
@@ -132,7 +132,7 @@ def parse_object(column: Column, value: object) -> Literal:
     if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, str(value))
     if isinstance(value, str):
-        return parse(column, value)
+        return _as_converted(value, parse(column, value))
     is_text = notation_of(column) is TEXT
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
@@ -152,6 +152,13 @@ def parse_object(column: Column, value: object) -> Literal:
     return parse(column, written)
 
 
+def _as_converted(text: str, literal: Literal) -> Literal:
+    """Leave it open whether a value is stored that engines round before they compare it."""
+    if literal.verdict == ABSENT and isinstance(text, QuotedText):
+        return literal._replace(verdict=CANNOT_SAY, note=f"{literal.note}; engines round it")
+    return literal
+
+
 _EXACT_IN_DOUBLE = 1 << 53
 
 
@@ -165,6 +172,8 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
     text = value if isinstance(value, str) else str(value)
     unsure = Literal(text, verdict=CANNOT_SAY, note=f"{reason}; readers may convert it")
     absent = Literal(text, verdict=ABSENT, note=reason)
+    if isinstance(value, QuotedText):
+        absent = unsure
     if column.physical == "BOOLEAN" or column.doubt:
         return unsure
     notation = notation_of(column)

@@ -19,7 +19,7 @@ from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.iso8601 import NANOS_PER_DAY, format_date
 from sbbf_tool.parquet.logical import AS_STORED, Logical
-from sbbf_tool.parquet.notation import ABSENT, Literal
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, Literal
 
 _BITS = {
     **dict.fromkeys(("byte", "tinyint", "int8", "uint8"), 8),
@@ -95,6 +95,8 @@ def parse_widened(column: Column, value: object, reason: str) -> Literal | None:
         literal = literals.parse_object(wide, value)
     except UsageError:
         return None
+    if literal.verdict == CANNOT_SAY:
+        return literal
     absent = Literal(literal.text, verdict=ABSENT, note=reason)
     if not literal.forms:
         # It is finer than the table's type, or NaN, which no narrower type has.
