@@ -13,8 +13,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import NamedTuple
 
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     FILE_PATH_ID,
@@ -205,10 +207,7 @@ class DeleteIndex:
         self, files: Mapping[str, DataFileKey], format_version: int
     ) -> dict[str, str]:
         """Return why deletes of some of these data files, given by location, cannot be carried over
-        to a copy, by location.
-
-        Raises UnreadableError if a delete file that must be read is damaged.
-        """
+        to a copy, by location."""
         reasons: dict[str, str] = {}
         for location, file in files.items():
             num_vectors = 0
@@ -230,8 +229,8 @@ class DeleteIndex:
         """Return the locations of these data files that are named by a delete file of several
         data files of another partition.
 
-        Such a file is read; if it is not a Parquet file, all data files between its bounds count as
-        named.
+        Such a file is read; if it is not a Parquet file, or damaged, all data files between its
+        bounds count as named.
         """
         ordered = sorted(files)
         strays = set[str]()
@@ -244,7 +243,8 @@ class DeleteIndex:
                         candidates.add(location)
                 candidates -= strays
                 if candidates and delete.is_readable:
-                    candidates = _read_named(delete.entry.path, candidates)
+                    with suppress(UnreadableError):
+                        candidates = _read_named(delete.entry.path, candidates)
                 strays |= candidates
         return strays
 

@@ -162,6 +162,8 @@ def test_deletes_that_do_not_certainly_apply_leave_the_file_out(tmp_path):
     twice."""
     deletes = str(tmp_path / "deletes.parquet")
     pq.write_table(pa.table({"file_path": ["/d/b", "/d/c"], "pos": [0, 1]}), deletes)
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"PAR1 but not")
     files = {
         location: DataFileKey(location, location, (0, "(1,)"), 5)
         for location in ("/d/a", "/d/b", "/d/c", "/d/c2", "/d/d")
@@ -188,6 +190,9 @@ def test_deletes_that_do_not_certainly_apply_leave_the_file_out(tmp_path):
         assert left_out((spec_id, single)) == {"/d/d"}
         unread = replace(limited, format="AVRO")
         assert left_out((spec_id, unread)) == {"/d/c", "/d/c2", "/d/d"}
+        for path in (str(damaged), str(tmp_path / "missing")):
+            lost = entry_of(path, 5, partition, **bounds("/d/c", "/d/d"))
+            assert left_out((spec_id, lost)) == {"/d/c", "/d/c2", "/d/d"}
     encrypted = entry_of(deletes, 5, (1,), key_metadata=b"k", **bounds("/d/b", "/d/c"))
     assert left_out((0, encrypted)) == {"/d/b", "/d/c", "/d/c2"}
     assert left_out((0, entry_of("/no/file", 5, (1,), **bounds("/d/c", "/d/c")))) == {"/d/c2"}
