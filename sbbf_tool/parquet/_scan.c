@@ -179,7 +179,7 @@ static PyObject *scan_names(const char *names, size_t num_names, const struct ki
     return result;
 }
 
-static PyObject *py_scan(PyObject *self, PyObject *args)
+static PyObject *py_scan(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *names, *kinds_tuple, *table, *left_out, *functions, *result = NULL;
     const uint8_t *text = NULL, *table_data = NULL, *left_out_data = NULL;
@@ -215,7 +215,7 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyObject *py_key(PyObject *self, PyObject *args)
+static PyObject *py_key(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *footer, *table, *left_out, *result = NULL;
     const uint8_t *data = NULL, *table_data = NULL, *left_out_data = NULL;
@@ -241,7 +241,7 @@ static PyObject *py_key(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyObject *py_places(PyObject *self, PyObject *args)
+static PyObject *py_places(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *footer, *table, *result = NULL;
     const uint8_t *data = NULL, *table_data = NULL;
