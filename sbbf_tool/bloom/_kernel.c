@@ -14,6 +14,8 @@
 
 #include "_variants.h"
 
+#define UNUSED __attribute__((unused))
+
 static const struct variant *active = &plain;
 
 /* --- Arguments and results --- */
@@ -76,7 +78,7 @@ static PyObject *finish(PyObject *hashes, size_t done, Py_ssize_t count, const c
 
 /* --- The interface --- */
 
-static PyObject *py_hash_fixed(PyObject *self, PyObject *args)
+static PyObject *py_hash_fixed(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer values;
     Py_ssize_t width;
@@ -97,7 +99,7 @@ static PyObject *py_hash_fixed(PyObject *self, PyObject *args)
     return hashes;
 }
 
-static PyObject *py_hash_variable(PyObject *self, PyObject *args)
+static PyObject *py_hash_variable(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, offsets;
     Py_ssize_t width;
@@ -159,12 +161,12 @@ static PyObject *number_values(PyObject *args, const char *format, read_page rea
     return numbers;
 }
 
-static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
+static PyObject *py_hash_length_prefixed(UNUSED PyObject *self, PyObject *args)
 {
     return number_values(args, "y*O&:hash_length_prefixed", active->hash_length_prefixed);
 }
 
-static PyObject *py_ends_length_prefixed(PyObject *self, PyObject *args)
+static PyObject *py_ends_length_prefixed(UNUSED PyObject *self, PyObject *args)
 {
     return number_values(args, "y*O&:ends_length_prefixed", length_prefixed_ends);
 }
@@ -203,7 +205,7 @@ static PyObject *integer_pair(uint64_t extremes[2], size_t width)
                          PyBytes_FromStringAndSize((const char *)largest, (Py_ssize_t)width));
 }
 
-static PyObject *py_extremes_fixed(PyObject *self, PyObject *args)
+static PyObject *py_extremes_fixed(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer values;
     Py_ssize_t width;
@@ -227,7 +229,7 @@ static PyObject *py_extremes_fixed(PyObject *self, PyObject *args)
         }
         pair = count ? integer_pair(extremes, (size_t)width) : Py_NewRef(Py_None);
     } else {
-        struct value extremes[2];
+        struct value extremes[2] = {0};
         Py_BEGIN_ALLOW_THREADS
         fixed_extremes(values.buf, (size_t)width, order, (size_t)(values.len / width), extremes);
         Py_END_ALLOW_THREADS
@@ -237,7 +239,7 @@ static PyObject *py_extremes_fixed(PyObject *self, PyObject *args)
     return pair;
 }
 
-static PyObject *py_extremes_variable(PyObject *self, PyObject *args)
+static PyObject *py_extremes_variable(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, offsets;
     Py_ssize_t width;
@@ -253,7 +255,7 @@ static PyObject *py_extremes_variable(PyObject *self, PyObject *args)
     else {
         Py_ssize_t count = offsets.len / width - 1;
         uint64_t first = load_offset(offsets.buf, 0, (int)width);
-        struct value extremes[2];
+        struct value extremes[2] = {0};
         size_t done;
         Py_BEGIN_ALLOW_THREADS
         done = variable_extremes(data.buf, (uint64_t)data.len, offsets.buf, (int)width, (size_t)count, extremes);
@@ -270,7 +272,7 @@ static PyObject *py_extremes_variable(PyObject *self, PyObject *args)
     return pair;
 }
 
-static PyObject *py_extremes_length_prefixed(PyObject *self, PyObject *args)
+static PyObject *py_extremes_length_prefixed(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer page;
     Py_ssize_t count;
@@ -280,7 +282,7 @@ static PyObject *py_extremes_length_prefixed(PyObject *self, PyObject *args)
     if (count < 0 || count > page.len / 4)
         PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
     else {
-        struct value extremes[2];
+        struct value extremes[2] = {0};
         size_t done, left = 0;
         Py_BEGIN_ALLOW_THREADS
         done = length_prefixed_extremes(page.buf, (size_t)page.len, (size_t)count, extremes, &left);
@@ -296,7 +298,7 @@ static PyObject *py_extremes_length_prefixed(PyObject *self, PyObject *args)
     return pair;
 }
 
-static PyObject *py_insert(PyObject *self, PyObject *args)
+static PyObject *py_insert(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *target;
     Py_buffer bitset, hashes;
@@ -318,7 +320,7 @@ static PyObject *py_insert(PyObject *self, PyObject *args)
     return good ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *py_check(PyObject *self, PyObject *args)
+static PyObject *py_check(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer bitset, hashes;
     Py_ssize_t num_blocks;
@@ -336,7 +338,7 @@ static PyObject *py_check(PyObject *self, PyObject *args)
     return found;
 }
 
-static PyObject *py_count_missing(PyObject *self, PyObject *args)
+static PyObject *py_count_missing(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer bitset, hashes;
     Py_ssize_t num_blocks;
@@ -354,7 +356,7 @@ static PyObject *py_count_missing(PyObject *self, PyObject *args)
     return good ? PyLong_FromSize_t(missing) : NULL;
 }
 
-static PyObject *py_fold(PyObject *self, PyObject *args)
+static PyObject *py_fold(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer bitset;
     Py_ssize_t num_blocks;
@@ -373,7 +375,7 @@ static PyObject *py_fold(PyObject *self, PyObject *args)
     return folded;
 }
 
-static PyObject *py_measure(PyObject *self, PyObject *args)
+static PyObject *py_measure(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer bitset;
     Py_ssize_t num_blocks;
@@ -390,12 +392,12 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
     return good ? Py_BuildValue("KKK", m.bits_set, m.products_high, m.products_low) : NULL;
 }
 
-static PyObject *py_instructions(PyObject *self, PyObject *ignored)
+static PyObject *py_instructions(UNUSED PyObject *self, UNUSED PyObject *ignored)
 {
     return PyUnicode_FromString(active->name);
 }
 
-static PyObject *py_use(PyObject *self, PyObject *object)
+static PyObject *py_use(UNUSED PyObject *self, PyObject *object)
 {
     const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
     if (!name)
@@ -425,7 +427,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module)
+static int execute(UNUSED PyObject *module)
 {
     active = best_variant();
     return 0;

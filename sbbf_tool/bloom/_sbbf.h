@@ -248,7 +248,7 @@ INLINE size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t coun
 }
 
 /* Note the byte after each of `count` values that each follow their length, as 64-bit integers; the rest as hash_length_prefixed. */
-static size_t length_prefixed_ends(const uint8_t *page, size_t size, size_t count, uint8_t *ends, size_t *left)
+static inline size_t length_prefixed_ends(const uint8_t *page, size_t size, size_t count, uint8_t *ends, size_t *left)
 {
     size_t end = 0;
     for (size_t i = 0; i < count; i++) {
@@ -290,7 +290,7 @@ INLINE void find_integers(const uint8_t *values, size_t width, enum order order,
 }
 
 /* Find the smallest and the largest of integers of 4 or 8 bytes, widened to 64 bits. */
-static void integer_extremes(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
+static inline void integer_extremes(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
 {
     if (width == 8 && order == SIGNED)
         find_integers(values, 8, SIGNED, count, extremes);
@@ -341,7 +341,7 @@ INLINE void widen(struct value extremes[2], struct value value, int first)
 }
 
 /* Find the extremes of values of `width` bytes: in the order of their bytes, or as signed big-endian numbers. */
-static void fixed_extremes(const uint8_t *values, size_t width, enum order order, size_t count, struct value extremes[2])
+static inline void fixed_extremes(const uint8_t *values, size_t width, enum order order, size_t count, struct value extremes[2])
 {
     uint64_t turn = order == DECIMAL ? (uint64_t)1 << 63 : 0;
     for (size_t i = 0; i < count; i++)
@@ -349,7 +349,7 @@ static void fixed_extremes(const uint8_t *values, size_t width, enum order order
 }
 
 /* Find the extremes; return how many values were read, as hash_variable does. */
-static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
+static inline size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
 {
     uint64_t start = load_offset(offsets, 0, width);
     if (start > size)
@@ -365,7 +365,7 @@ static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_
 }
 
 /* Find the extremes; return how many values were read and set `left` to the number of bytes after them, as hash_length_prefixed does. */
-static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
+static inline size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
         if (size < 4)
@@ -459,7 +459,7 @@ INLINE size_t check_all(const uint8_t *bitset, uint64_t num_blocks, const uint8_
     return missing;
 }
 
-static void fold_pairs(const uint8_t *bitset, size_t num_blocks, uint8_t *folded)
+static inline void fold_pairs(const uint8_t *bitset, size_t num_blocks, uint8_t *folded)
 {
     for (size_t i = 0; i < num_blocks / 2; i++, bitset += 2 * BLOCK_BYTES, folded += BLOCK_BYTES)
         for (int at = 0; at < BLOCK_BYTES; at++)

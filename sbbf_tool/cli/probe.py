@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -146,7 +147,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         if self._confirms:
             self._count_certain(report)
         else:
-            self._values_with_hits.update(value for value, *_ in _rows_of(report))
+            self._values_with_hits.update(map(itemgetter(0), _rows_of(report)))
         for note in report.notes:
             if note.startswith(_UNANSWERED):
                 self._unanswered[note] = None

@@ -19,7 +19,13 @@ from sbbf_tool.file.texts import Integers, Texts
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, Literal, parse_integers, width_of
+from sbbf_tool.parquet.notation import (
+    ABSENT,
+    Literal,
+    parse_block_of_integers,
+    parse_integers,
+    width_of,
+)
 from sbbf_tool.parquet.statistics import key_of
 from sbbf_tool.reports.probe import MANY_VALUES, UnfitValue
 
@@ -149,8 +155,11 @@ class HashRowBuilder:
         self._add_alone(texts, range(texts.nulls))
         values = range(texts.nulls, len(texts))
         if literals.are_integers(column):
-            for start in values[::_RUN]:
-                stop = min(start + _RUN, len(texts))
+            run = _RUN
+            if len(values) > _MANY_NUMBERS:
+                run = _MANY_NUMBERS
+            for start in values[::run]:
+                stop = min(start + run, len(texts))
                 self._add_integers(texts, start, stop)
         elif _are_plain_text(column, texts):
             offsets = memoryview(texts.offsets)[texts.nulls :]
@@ -169,8 +178,11 @@ class HashRowBuilder:
 
     def _add_integers(self, texts: Texts, start: int, stop: int) -> None:
         """Add the values from `start` up to `stop`, those that are no integers alone."""
-        encoded = texts.encoded(start, stop)
-        numbers = parse_integers(self._column, encoded)
+        if stop - start > _RUN:
+            offsets = memoryview(texts.offsets)[start : stop + 1]
+            numbers = parse_block_of_integers(self._column, texts.data, offsets)
+        else:
+            numbers = parse_integers(self._column, texts.encoded(start, stop))
         if numbers is not None:
             plain = numbers
             if sys.byteorder == "big":

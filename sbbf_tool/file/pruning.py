@@ -307,9 +307,10 @@ def by_dictionary(
             return BulkAnswer(answer=CANNOT_SAY, reason=reason)
         normalised = equals.compares_normalised(file.footer, column)
         hashes_of_equals = page.hashes_of_equals(normalised_intervals=normalised)
-        entries = {*page.hashes, *hashes_of_equals}
     hashes, owners = question.hashes_in(candidates)
-    flags = bytes(map(entries.__contains__, hashes))
+    queried = set(hashes)
+    held = queried.intersection(page.hashes).union(queried.intersection(hashes_of_equals))
+    flags = bytes(map(held.__contains__, hashes))
     return BulkAnswer(build_bitmap(flags, owners))
 
 

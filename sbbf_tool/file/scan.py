@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sbbf_tool.file.table_file import FileName, TableFile
-    from sbbf_tool.parquet.columns import Column
 
 try:
     from sbbf_tool.parquet import _scan
@@ -48,7 +47,7 @@ _MOST_KINDS = 64
 """Kinds after which files of further ones are opened one by one: to judge a kind takes longer than
 to open one file."""
 
-_BOUNDS = Struct("=qqq")
+_DETAIL = Struct("=8q")
 _HIT_WIDTH = 3
 _ROW_WIDTH = 4
 """Numbers per hit and per row; the first is that of the file."""
@@ -56,6 +55,22 @@ _ROW_WIDTH = 4
 Judge = Callable[[ParquetFile, bytes], KindJudgment | None]
 """A function that judges the kind of an open file; the bytes decide the kind. None if the file does
 not show how to judge others."""
+
+
+class RowGroupDetails(NamedTuple):
+    """What a footer states of a row group, and of its chunk of the column."""
+
+    row_group: int
+    rows: int
+    """-1 if they are not stated."""
+    num_bytes: int
+    """Bytes of the pages of all chunks."""
+    is_queried: bool
+    """Whether statistics left values, or a filter, to query or to take."""
+    bounds: tuple[bytes, bytes] | None
+    """Min and max as `stated_bounds` returns them."""
+    bitset: bytes
+    """The filter, if the kind takes it, and the chunk has values."""
 
 
 class ScannedFile(NamedTuple):
@@ -72,13 +87,17 @@ class ScannedFile(NamedTuple):
     """The rows that have the values, if the kind confirms: four numbers each, of which the last
     three are row group, row in the file, and place in the row of the question."""
 
-    bounds: Sequence[bytes] = ()
-    """Min and max of the first row group, if warnings depend on them."""
+    details: Sequence[RowGroupDetails] = ()
+    """Of each row group, if the kind wants them; of the first one if only warnings depend on
+    it."""
 
     def warnings(self) -> tuple[str, ...]:
         """Return words about a value that may be meant otherwise than it was read."""
         assert self.judgment.question is not None
-        return self.judgment.question.warnings_beside(self.bounds)
+        bounds = None
+        if self.details:
+            bounds = self.details[0].bounds
+        return self.judgment.question.warnings_beside(bounds or ())
 
     def hits(self) -> Sequence[Hit]:
         """Return the values that the file may hold."""
@@ -94,6 +113,10 @@ class ScannedFile(NamedTuple):
             if row_group not in numbers[-1:]:
                 numbers.append(row_group)
         return list_hits(question, row_groups)
+
+    def row_groups_with_hits(self) -> set[int]:
+        """Return the row groups that may hold a value."""
+        return set(self.hashes[1::_HIT_WIDTH])
 
     def present(self, *, with_rows: bool) -> FileAnswers:
         """Return the values that rows have, and these rows."""
@@ -226,7 +249,12 @@ class FileScan:
             with ParquetFile.open(file_name, self._context) as file:
                 key = key_of_kind(file.footer)
                 if key is not None:
-                    return self._judge(file, key)
+                    judgment = self._judge(file, key)
+                    if judgment is None or not judgment.is_example:
+                        return judgment
+                    answers: list[ScannedFile | None] = [None]
+                    _scan_places([path], [0], (judgment,), answers)
+                    return judgment if answers[0] is not None else None
         except Exception:
             # The verb opens the file again, and reports what is wrong with it.
             if key is not None:
@@ -254,13 +282,13 @@ def _scan_places(
     names = "".join([paths[place] + "\0" for place in places])
     kinds = tuple([judgment.kind for judgment in judgments])
     table = footer_structs.table_of_structs()
-    packed_answers, packed_hits, packed_rows, packed_bounds = _scan.scan(
+    packed_answers, packed_hits, packed_rows, packed_details = _scan.scan(
         os.fsencode(names), kinds, table, names_left_out(), _codecs_for(judgments)
     )
     numbers = memoryview(packed_answers).cast("q")
     hits = _split_by_file(packed_hits, _HIT_WIDTH)
     matches = _split_by_file(packed_rows, _ROW_WIDTH)
-    bounds = _read_bounds(packed_bounds)
+    details = _read_details(packed_details)
     width = len(_Found._fields)
     is_logged = log.shows_info()
     unknown = []
@@ -284,7 +312,7 @@ def _scan_places(
             found.bytes_read,
             hits.get(number, ()),
             matches.get(number, ()),
-            bounds.get(number, ()),
+            details.get(number, ()),
         )
     return unknown
 
@@ -312,26 +340,34 @@ def _split_by_file(packed: bytes, width: int) -> dict[int, memoryview]:
     return parts
 
 
-def _read_bounds(packed: bytes) -> dict[int, tuple[bytes, bytes]]:
-    """Return min and max by file: the number of the file, their lengths, and their bytes follow
-    each other."""
-    bounds = {}
+def _read_details(packed: bytes) -> dict[int, list[RowGroupDetails]]:
+    """Return the details of row groups by file: eight numbers each, and the bytes of min, max and
+    filter."""
+    details: dict[int, list[RowGroupDetails]] = {}
     position = 0
     while position < len(packed):
-        file, low_bytes, high_bytes = _BOUNDS.unpack_from(packed, position)
-        position += _BOUNDS.size
-        low = packed[position : position + low_bytes]
-        position += low_bytes
-        bounds[file] = (low, packed[position : position + high_bytes])
-        position += high_bytes
-    return bounds
+        file, number, rows, num_bytes, is_queried, low_bytes, high_bytes, filter_bytes = (
+            _DETAIL.unpack_from(packed, position)
+        )
+        position += _DETAIL.size
+        bounds = None
+        if low_bytes >= 0:
+            middle = position + low_bytes
+            low = packed[position:middle]
+            position = middle + high_bytes
+            bounds = (low, packed[middle:position])
+        bitset = packed[position : position + filter_bytes]
+        position += filter_bytes
+        of_file = details.setdefault(file, [])
+        of_file.append(RowGroupDetails(number, rows, num_bytes, bool(is_queried), bounds, bitset))
+    return details
 
 
 def _is_stated_by_folder(path: str, judgment: KindJudgment) -> bool:
     """Return whether the folder of a file states its column: see `doubts.doubt_of_folder`."""
-    if judgment.question is None:
+    column = judgment.column
+    if column is None:
         return any(column.type is None for column in judgment.report.named_columns)
-    column: Column = judgment.question.column
     if len(column.path) > 1:
         return False
     return statement_of(os.path.dirname(path), column.path[0].casefold()) is not None

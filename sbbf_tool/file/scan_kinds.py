@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sbbf_tool.file.hash_row import HashRow
 from sbbf_tool.file.question import Question
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import equals, statistics
@@ -49,6 +50,8 @@ _CONFIRMS = 64
 _WITH_BOUNDS = 128
 _OF_FILTERS = 256
 _BITS_ALONE = 512
+_WITH_DETAILS = 1024
+_WITH_FILTERS = 2048
 _NO_ORDER = 0
 _ORDERS = {
     statistics.SIGNED: 1,
@@ -65,6 +68,7 @@ _WIDTHS = {
 }
 _LEAST = -(1 << 63)
 _HAS_FILTER = 128
+_NO_HASHES = HashRow(array("Q"), (), (), {})
 
 
 class FilterDemand(NamedTuple):
@@ -92,7 +96,9 @@ class KindJudgment(Frozen):
     kind: Kind
     question: Question | None = None
     """The values as the column holds them; None if all files of the kind decline, or if filters are
-    judged."""
+    judged or taken."""
+    column: Column | None = None
+    """The column whose values are looked for, or whose filters are taken."""
     report: Any = None
     """The report of a file without any of the values, or whose filters all fit; what differs from
     file to file is that of the file that was judged."""
@@ -100,6 +106,9 @@ class KindJudgment(Frozen):
     """Whether the files belong to a table with a known schema, so that folders state nothing."""
     confirms: bool = False
     """Whether the column is read where values may be."""
+    is_example: bool = False
+    """Whether the judged file must be one that the scan answers for, since all others get its
+    report."""
 
 
 def key_of_kind(footer: Footer) -> bytes | None:
@@ -129,37 +138,61 @@ def judge_kind(
     question: Question,
     report: Any,
     *,
-    filters_only: bool,
-    confirms: bool,
+    filters_only: bool = False,
+    confirms: bool = False,
+    with_details: bool = False,
 ) -> KindJudgment:
     """Judge the kind of a file for a question about one of its columns, which is read where values
     may be if it `confirms` and the scan can do that."""
     column = question.column
-    footer = file.footer
-    if footer.index is None or _depends_on_more(footer, question):
+    if question.verdicts or question.has_buffers:
         return declining(key)
-    order = _order_of(column)
-    form = _describe_bounds(footer, column)
-    if form is None:
-        return declining(key)
-    flags, *others = form
+    flags = 0
     if filters_only:
         flags |= _FILTERS_ONLY
     if question.may_have_other_meaning:
         flags |= _WITH_BOUNDS
-    confirms = confirms and _shows_rows(question, order)
+    if with_details:
+        flags |= _WITH_DETAILS
+    confirms = confirms and _shows_rows(question)
     if confirms:
         flags |= _CONFIRMS
-    keys = question.row.keys
+    kind = _describe_kind(file.footer, key, column, flags, question.row)
+    if kind is None:
+        return declining(key)
+    return KindJudgment(kind, question, column, report, file.is_in_table, confirms)
+
+
+def judge_column(file: ParquetFile, key: bytes, column: Column, report: Any) -> KindJudgment:
+    """Judge the kind of a file for the filters of a column, which are taken as they are where a
+    query would rely on them."""
+    kind = _describe_kind(file.footer, key, column, _WITH_DETAILS | _WITH_FILTERS)
+    if kind is None:
+        return declining(key)
+    return KindJudgment(kind, None, column, report, file.is_in_table)
+
+
+def _describe_kind(
+    footer: Footer, key: bytes, column: Column, flags: int, row: HashRow = _NO_HASHES
+) -> Kind | None:
+    """Return what the scan gets of a kind for the hashes of values; None if answers depend on more
+    than the kind and what the scan checks."""
+    if footer.index is None or _depends_on_more(footer, column):
+        return None
+    form = _describe_bounds(footer, column)
+    if form is None:
+        return None
+    flags_of_bounds, *others = form
+    order = _order_of(column)
+    keys = row.keys
     if order is None:
         keys = ()
     try:
         packed, offsets = _pack(keys, order, column.width)
     except (OverflowError, TypeError):
-        return declining(key)
-    numbers = _numbers(flags, *others, len(keys), column.max_definition)
-    kind = (key, numbers, packed, offsets, question.row.hashes.tobytes())
-    return KindJudgment(kind, question, report, file.is_in_table, confirms)
+        return None
+    numbers = _numbers(flags | flags_of_bounds, *others, len(keys), column.max_definition)
+    return key, numbers, packed, offsets, row.hashes.tobytes()
 
 
 def judge_filters(
@@ -202,7 +235,8 @@ def judge_filters(
     if demands is None:
         flags |= _ALWAYS_DECLINES
     kind = (key, _numbers(flags, len(leaves)), bytes(leaves), bytes(packed), b"")
-    return KindJudgment(kind, None, report, file.is_in_table)
+    is_example = demands is not None
+    return KindJudgment(kind, None, None, report, file.is_in_table, is_example=is_example)
 
 
 def _order_of(column: Column) -> str | None:
@@ -246,24 +280,23 @@ def _numbers(flags: int, *others: int) -> bytes:
     return numbers.tobytes()
 
 
-def _depends_on_more(footer: Footer, question: Question) -> bool:
-    """Return whether answers for a question depend on more than the kind of a file and what the
-    scan checks."""
-    column = question.column
+def _depends_on_more(footer: Footer, column: Column) -> bool:
+    """Return whether what filters and statistics of a column mean depends on more than the kind of
+    a file and what the scan checks."""
     is_plain = column.physical in PHYSICAL_TYPES and not (
         column.doubt or column.reading.doubt or column.variant or column.is_null_typed
     )
-    if not is_plain or equals.uncertainty(footer, column):
-        return True
-    return bool(question.verdicts or question.has_buffers)
+    return not is_plain or equals.uncertainty(footer, column) is not None
 
 
-def _shows_rows(question: Question, order: str | None) -> bool:
+def _shows_rows(question: Question) -> bool:
     """Return whether the scan can read which rows have the values: the key of each shows its bytes,
     and none is rounded."""
-    if order in (None, statistics.FLOAT) or len(question.row.keys) != len(question.row.hashes):
-        return False
     column = question.column
+    if _order_of(column) in (None, statistics.FLOAT):
+        return False
+    if len(question.row.keys) != len(question.row.hashes):
+        return False
     return not (column.max_repetition or column.reading.table_type)
 
 

@@ -168,7 +168,7 @@ static Py_ssize_t walk_file(const struct footer *f, struct positions *found)
     }
 }
 
-static PyObject *py_walk(PyObject *self, PyObject *args)
+static PyObject *py_walk(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, table;
     PyObject *result = NULL;
@@ -236,7 +236,7 @@ static Py_ssize_t note_numbers(const struct footer *f, Py_ssize_t pos, size_t at
     }
 }
 
-static PyObject *py_numbers(PyObject *self, PyObject *args)
+static PyObject *py_numbers(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, starts, fields;
     PyObject *result = NULL;
@@ -300,7 +300,7 @@ static Py_ssize_t outline_file(const struct footer *f, struct vector *fields)
     }
 }
 
-static PyObject *py_outline(PyObject *self, PyObject *args)
+static PyObject *py_outline(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, table;
     PyObject *result = NULL;
@@ -358,7 +358,7 @@ static Py_ssize_t read_pair(const struct footer *f, Py_ssize_t pos, const Py_buf
     }
 }
 
-static PyObject *py_pairs(PyObject *self, PyObject *args)
+static PyObject *py_pairs(UNUSED PyObject *self, PyObject *args)
 {
     Py_buffer data, names;
     Py_ssize_t pos, count;

@@ -234,7 +234,7 @@ static int confirm_row_group(struct query *q, const struct chunk *chunk)
     struct confirmation c = {q, 0, {0}, q->first_row, 0};
     int64_t start = 0 < chunk->dictionary && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
     c.shape = (struct shape){chunk->codec, q->w->codecs, (size_t)q->kind->width, (unsigned)q->kind->definition, 0, 0, PLAIN_PAGES};
-    if (chunk->codec < 0 || chunk->has_other_encodings || q->first_row < 0 || chunk->num_values != s->row_counts.items[q->row_group])
+    if (chunk->codec < 0 || chunk->has_other_encodings || q->first_row < 0 || chunk->num_values != s->row_counts.items[2 * q->row_group])
         return 0;
     if (start < 4 || chunk->size <= 0 || chunk->size > MOST_CHUNK_BYTES || chunk->size > footer_start - start || q->w->chunk_bytes > 4 * footer_start)
         return 0;

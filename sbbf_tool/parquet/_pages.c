@@ -26,7 +26,7 @@ static int bytes_of(PyObject *object, struct footer *f)
     return 1;
 }
 
-static PyObject *py_measure(PyObject *self, PyObject *args)
+static PyObject *py_measure(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *data;
     struct footer f;
@@ -91,7 +91,7 @@ static PyObject *collect(const struct footer *f, const struct shape *shape, cons
     return result;
 }
 
-static PyObject *py_collect(PyObject *self, PyObject *args)
+static PyObject *py_collect(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *data, *functions;
     struct footer f;

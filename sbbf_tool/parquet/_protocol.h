@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define UNUSED __attribute__((unused))
+
 enum { STOP, TRUE_, FALSE_, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID, NUM_KINDS };
 
 #define REFUSED (-1) /* In place of a position. */

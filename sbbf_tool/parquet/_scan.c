@@ -99,7 +99,7 @@ static int is_kind(const struct kind *kind, size_t offsets_size)
 {
     uint64_t before = 0, offset;
     size_t each = has_width(kind);
-    if (!each || kind->num_keys > kind->num_hashes || (kind->flags & CONFIRMS && !may_confirm(kind)))
+    if (!each || kind->num_keys > kind->num_hashes || (kind->flags & CONFIRMS && (kind->flags & WITH_FILTERS || !may_confirm(kind))))
         return 0;
     if (kind->order == NO_ORDER)
         return kind->num_keys == 0;
@@ -160,7 +160,7 @@ static void scan_all(const char *names, size_t num_names, const struct kind *kin
 
 static PyObject *scan_names(const char *names, size_t num_names, const struct kind *kinds, size_t num_kinds, struct walk *w)
 {
-    PyObject *answers, *hits, *rows, *bounds;
+    PyObject *answers, *hits, *rows, *details;
     answers = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(num_names * COLUMNS_OF_ANSWER * sizeof(int64_t)));
     if (!answers)
         return NULL;
@@ -170,16 +170,16 @@ static PyObject *scan_names(const char *names, size_t num_names, const struct ki
     PyEval_RestoreThread(w->codecs->thread);
     hits = as_bytes(w->s->hits.items, w->s->hits.count);
     rows = as_bytes(w->s->rows.items, w->s->rows.count);
-    bounds = PyBytes_FromStringAndSize((const char *)w->s->bounds.data, (Py_ssize_t)w->s->bounds.size);
-    PyObject *result = hits && rows && bounds ? PyTuple_Pack(4, answers, hits, rows, bounds) : NULL;
+    details = PyBytes_FromStringAndSize((const char *)w->s->details.data, (Py_ssize_t)w->s->details.size);
+    PyObject *result = hits && rows && details ? PyTuple_Pack(4, answers, hits, rows, details) : NULL;
     Py_DECREF(answers);
     Py_XDECREF(hits);
     Py_XDECREF(rows);
-    Py_XDECREF(bounds);
+    Py_XDECREF(details);
     return result;
 }
 
-static PyObject *py_scan(PyObject *self, PyObject *args)
+static PyObject *py_scan(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *names, *kinds_tuple, *table, *left_out, *functions, *result = NULL;
     const uint8_t *text = NULL, *table_data = NULL, *left_out_data = NULL;
@@ -215,7 +215,7 @@ static PyObject *py_scan(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyObject *py_key(PyObject *self, PyObject *args)
+static PyObject *py_key(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *footer, *table, *left_out, *result = NULL;
     const uint8_t *data = NULL, *table_data = NULL, *left_out_data = NULL;
@@ -241,7 +241,7 @@ static PyObject *py_key(PyObject *self, PyObject *args)
     return result;
 }
 
-static PyObject *py_places(PyObject *self, PyObject *args)
+static PyObject *py_places(UNUSED PyObject *self, PyObject *args)
 {
     PyObject *footer, *table, *result = NULL;
     const uint8_t *data = NULL, *table_data = NULL;
@@ -274,11 +274,12 @@ static PyObject *py_places(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"scan", py_scan, METH_VARARGS,
-     "scan(names, kinds, table, left_out, codecs): four numbers per file, three per hit, and four per row. Of a file: the number of the kind by which it is answered, or\n"
-     "DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group and hash. Of a\n"
-     "row that has a value, if the kind confirms: the numbers of file, row group, row in the file and hash. And, if a kind needs them, of min and\n"
-     "max of the first row group: the number of the file, their lengths, and their bytes. Each name ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each after its length,\n"
-     "`codecs` the functions that decompress pages, by the numbers of the codecs."},
+     "scan(names, kinds, table, left_out, codecs): four numbers per file, three per hit, and four per row. Of a file: the number of the kind by which\n"
+     "it is answered, or DECLINED or UNKNOWN_KIND; its row groups; its bytes; the bytes that were read. Of a hit: the numbers of file, row group\n"
+     "and hash. Of a row that has a value, if the kind confirms: those of file, row group, row in the file and hash. And, if a kind wants them,\n"
+     "details of row groups: numbers of file and row group, rows, bytes of chunks, whether a filter was queried, the lengths of min, max and filter, and their\n"
+     "bytes. Each name ends with NUL. `table` is that of footer_structs.py, `left_out` has the names of key-values that decide no kind, each\n"
+     "after its length, `codecs` the functions that decompress pages, by the numbers of the codecs."},
     {"key", py_key, METH_VARARGS, "key(footer, table, left_out): the bytes that decide the kind of a file; None if a scan would decline it."},
     {"places", py_places, METH_VARARGS,
      "places(footer, table, start): what belongs to the chunks of a plain footer that begins at `start`: from and to of pages and page indexes,\n"

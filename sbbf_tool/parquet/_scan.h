@@ -39,6 +39,7 @@ enum {
     FEW_HASHES = 64,             /* Hashes up to which single blocks are read, not the whole bitset. */
     MOST_FOOTER_BYTES = 1 << 27, /* These limit the memory of a scan. */
     MOST_BITSET_BYTES = 1 << 25,
+    MOST_KEPT_BYTES = 1 << 17,   /* of a filter, and 512 times as many of all. */
     MOST_HITS = 1 << 18,
 };
 
@@ -72,11 +73,11 @@ struct scratch {
     struct numbers spans;   /* From and to of pages and page indexes. */
     struct numbers filters; /* Of each filter its offset, its stated length or -1, and the number of its chunk. */
     struct numbers hits;    /* Path, row group and hash of each hash that a filter may hold. */
-    struct numbers row_counts; /* The rows of each row group, -1 if they are not stated. */
+    struct numbers row_counts; /* Of each row group its rows, -1 if they are not stated, and the bytes of its chunks. */
     struct numbers rows;    /* Path, row group, row in the file and hash of each row that has a value. */
     struct numbers entries; /* Entry of a dictionary, and the hash that it equals. */
     struct numbers matches; /* The same of values of pages. */
-    struct bytes bounds;    /* Path, lengths and bytes of min and max of the first row group. */
+    struct bytes details;   /* Of row groups: struct detail, min, max and filter. */
     struct bytes pages, content, present, plain, table, first;
     const struct kind *table_kind; /* whose hashes are in `table` */
     int64_t bytes_of_chunks;       /* that were read in this scan */
@@ -96,7 +97,7 @@ static void free_scratch(struct scratch *s)
     free(s->rows.items);
     free(s->entries.items);
     free(s->matches.items);
-    free(s->bounds.data);
+    free(s->details.data);
     free(s->pages.data);
     free(s->content.data);
     free(s->present.data);
@@ -208,6 +209,8 @@ enum {
     CONFIRMS = 64,    /* The column is read where the filter may hold a value: see _confirm.h. */
     OF_FILTERS = 256, /* The question is whether every filter of the file fits: see _fit.h, which says what keys and offsets are. */
     BITS_ALONE = 512, /* Then neither the order of row groups nor the cost of a filter counts. */
+    WITH_DETAILS = 1024, /* Of every row group, its details are wanted. */
+    WITH_FILTERS = 2048, /* And its filter. */
 };
 enum { NUMBERS_OF_KIND = 10 };
 
@@ -276,6 +279,7 @@ struct walk {
     size_t names_size;
     uint64_t elements, num_schema, num_pairs, num_orders, num_row_groups, num_chunks; /* Chunks in each row group. */
     int64_t num_rows, chunk_bytes; /* Bytes of all chunks together. */
+    int has_large_chunk;           /* A chunk that states more bytes than are before the footer; these count. */
     unsigned chunk_struct;
     size_t last_span[3]; /* One more than the place of the last span of pages, and of each page index. */
 };
@@ -381,6 +385,7 @@ static int note_place(struct walk *w, const struct place *p)
         first = p->index;
     if (p->size > 0)
         w->chunk_bytes += p->size < w->footer_start ? p->size : w->footer_start;
+    w->has_large_chunk |= p->size > w->footer_start;
     if (!note_span(w, 0, first, p->size) || !note_span(w, 1, p->column_index, p->column_index_length) ||
         !note_span(w, 2, p->offset_index, p->offset_index_length))
         return 0;
@@ -487,14 +492,14 @@ static Py_ssize_t walk_row_group(struct walk *w, Py_ssize_t pos, unsigned number
 {
     struct field field = {0, STOP};
     uint64_t count;
-    int64_t num_rows = -1;
+    int64_t num_rows = -1, bytes_before = w->chunk_bytes;
     int element, has_list = 0;
     for (;;) {
         pos = read_field(&w->f, pos, &field);
         if (pos == REFUSED)
             return REFUSED;
         if (field.kind == STOP)
-            return has_list && push(&w->s->row_counts, num_rows) ? pos : REFUSED;
+            return has_list && push(&w->s->row_counts, num_rows) && push(&w->s->row_counts, w->chunk_bytes - bytes_before) ? pos : REFUSED;
         const uint8_t *slot = find_slot(&w->f, number, &field);
         if (!slot || field.id != COLUMNS) {
             if (slot && field.id == NUM_ROWS)
@@ -575,7 +580,7 @@ static int walk_footer(struct walk *w)
     uint64_t elements;
     w->s->key.size = w->s->chunks.count = w->s->spans.count = w->s->filters.count = w->s->row_counts.count = 0;
     w->elements = w->num_schema = w->num_pairs = w->num_orders = w->num_row_groups = w->num_chunks = 0;
-    w->num_rows = w->chunk_bytes = 0;
+    w->num_rows = w->chunk_bytes = w->has_large_chunk = 0;
     memset(w->last_span, 0, sizeof w->last_span);
     w->f.elements = &w->elements;
     for (;;) {
@@ -1039,6 +1044,7 @@ struct query {
     int64_t bitset_offset;
     uint64_t num_blocks;
     int64_t path, row_group;
+    int is_asked; /* Whether a filter was queried, or taken. */
     int is_empty; /* Whether all blocks so far are zeros. */
     int64_t first_row; /* The number in the file of the first row of the row group; -1 if that is unknown. */
 };
@@ -1114,16 +1120,19 @@ static int query_filter(struct query *q, const struct chunk *chunk, const struct
     if (chunk->filter <= 0 || !find_filter(q->in, q->w, chunk->filter, chunk->has_filter_length ? chunk->filter_length : -1, &header))
         return 0;
     int64_t length = header.length + header.num_bytes;
+    int is_kept = (q->kind->flags & WITH_FILTERS) != 0;
+    if (is_kept && (header.num_bytes > MOST_KEPT_BYTES || header.num_bytes % BLOCK_BYTES))
+        return 0;
     if ((chunk->has_filter_length && chunk->filter_length != length) || !is_alone(q->in, q->w, chunk->filter, chunk->filter + length))
         return 0;
     if (is_not_asked(q, chunk, slice))
         return 1;
     size_t count = count_hashes(q->kind, slice);
-    q->bitset = NULL;
+    q->is_asked = 1;
     q->bitset_offset = chunk->filter + header.length;
     q->num_blocks = (uint64_t)header.num_bytes / BLOCK_BYTES;
     q->is_empty = 1;
-    if (count > FEW_HASHES) {
+    if (count > FEW_HASHES || is_kept) {
         if (header.num_bytes > MOST_BITSET_BYTES || !make_room(&s->bitset, (size_t)header.num_bytes))
             return 0;
         q->bitset = view(q->in, s, q->bitset_offset, (size_t)header.num_bytes, s->bitset.data);
@@ -1148,23 +1157,43 @@ static int query_filter(struct query *q, const struct chunk *chunk, const struct
     return 0;
 }
 
-/* Note min and max of the first row group: see `warnings` in question.py. */
-static int note_bounds(struct query *q, const struct chunk *chunk)
+/* What is noted of a row group; the bytes of min, max and filter follow. */
+struct detail {
+    int64_t path, row_group, num_rows, num_bytes, is_asked; /* Those of its chunks; -1 for rows that are not stated. */
+    int64_t low_bytes, high_bytes, filter_bytes;            /* -1 without min and max: see `stated_bounds` in statistics.py. */
+};
+
+static int add_detail(struct bytes *details, const void *data, size_t size)
 {
-    struct bytes *bounds = &q->w->s->bounds;
-    struct span pair[2];
-    if (!(q->kind->flags & WITH_BOUNDS) || q->row_group || !find_bounds(q->kind, chunk, pair))
+    if (!size)
         return 1;
-    const int64_t head[] = {q->path, (int64_t)pair[0].length, (int64_t)pair[1].length};
-    if (!make_room(bounds, bounds->size + sizeof head + pair[0].length + pair[1].length))
+    if (details->size + size > 512 * (size_t)MOST_KEPT_BYTES || !make_room(details, details->size + size))
         return 0;
-    memcpy(bounds->data + bounds->size, head, sizeof head);
-    bounds->size += sizeof head;
-    for (int at = 0; at < 2; at++) {
-        memcpy(bounds->data + bounds->size, pair[at].data, pair[at].length);
-        bounds->size += pair[at].length;
-    }
+    memcpy(details->data + details->size, data, size);
+    details->size += size;
     return 1;
+}
+
+/* Note the details of a row group, if they are wanted: of the first one for warnings, see `warnings_beside` in question.py. */
+static int note_details(struct query *q, const struct chunk *chunk)
+{
+    struct bytes *details = &q->w->s->details;
+    const int64_t *counts = q->w->s->row_counts.items + 2 * q->row_group;
+    const int is_wanted = q->kind->flags & WITH_DETAILS || (q->kind->flags & WITH_BOUNDS && !q->row_group);
+    struct detail detail = {q->path, q->row_group, counts[0], counts[1], q->is_asked, -1, -1, 0};
+    struct span pair[2] = {{NULL, 0}, {NULL, 0}};
+    if (!is_wanted)
+        return 1;
+    if (q->w->has_large_chunk && q->kind->flags & WITH_DETAILS)
+        return 0;
+    if (find_bounds(q->kind, chunk, pair)) {
+        detail.low_bytes = (int64_t)pair[0].length;
+        detail.high_bytes = (int64_t)pair[1].length;
+    }
+    if (q->is_asked && q->kind->flags & WITH_FILTERS)
+        detail.filter_bytes = (int64_t)(q->num_blocks * BLOCK_BYTES);
+    return add_detail(details, &detail, sizeof detail) && add_detail(details, pair[0].data, pair[0].length) &&
+           add_detail(details, pair[1].data, pair[1].length) && add_detail(details, q->bitset, (size_t)detail.filter_bytes);
 }
 
 #include "_confirm.h"
@@ -1172,35 +1201,43 @@ static int note_bounds(struct query *q, const struct chunk *chunk)
 
 /* --- The file --- */
 
-/* Return whether the row group answers; hits are in the scratch. See `narrow` in pruning.py. */
-static int answer_row_group(struct query *q, Py_ssize_t pos)
+/* Answer for a chunk that is as expected. See `narrow` in pruning.py. */
+static int answer_chunk(struct query *q, const struct chunk *chunk)
 {
     const struct kind *kind = q->kind;
-    struct chunk chunk = {.codec = -1};
     struct slice slice;
     size_t hits = q->w->s->hits.count;
     int is_empty;
-    /* See `ensure_type` in footer.py; counts that contradict each other are for Python. */
-    if (!read_chunk(q->w, pos, &chunk) || !chunk.has_type || chunk.type != kind->type || !chunk.has_values || chunk.num_values < 0)
+    int64_t non_null = count_non_null(chunk);
+    if (!narrow(kind, chunk, non_null, &slice, &is_empty))
         return 0;
-    if (chunk.has_nulls && (chunk.nulls < 0 || chunk.nulls > chunk.num_values))
-        return 0;
-    int64_t non_null = count_non_null(&chunk);
-    if (!note_bounds(q, &chunk) || !narrow(kind, &chunk, non_null, &slice, &is_empty))
-        return 0;
-    if (is_empty || (slice.from >= slice.to && kind->num_hashes == kind->num_keys))
+    if (is_empty || (slice.from >= slice.to && kind->num_hashes == kind->num_keys && !(kind->flags & WITH_FILTERS)))
         return 1;
     if (slice.from > slice.to)
         return 0;
     if (!(kind->flags & CONFIRMS))
-        return query_filter(q, &chunk, &slice, non_null);
-    if (chunk.filter > 0 && !query_filter(q, &chunk, &slice, non_null))
+        return query_filter(q, chunk, &slice, non_null);
+    if (chunk->filter > 0 && !query_filter(q, chunk, &slice, non_null))
         return 0;
-    if (chunk.filter > 0 && q->w->s->hits.count == hits && !is_not_asked(q, &chunk, &slice))
+    if (chunk->filter > 0 && q->w->s->hits.count == hits && !is_not_asked(q, chunk, &slice))
         return 1;
-    int is_read = confirm_row_group(q, &chunk);
+    int is_read = confirm_row_group(q, chunk);
     q->w->s->hits.count = hits;
     return is_read;
+}
+
+/* Return whether the row group answers; hits and details are in the scratch. */
+static int answer_row_group(struct query *q, Py_ssize_t pos)
+{
+    struct chunk chunk = {.codec = -1};
+    q->is_asked = 0;
+    q->bitset = NULL;
+    /* See `ensure_type` in footer.py; counts that contradict each other are for Python. */
+    if (!read_chunk(q->w, pos, &chunk) || !chunk.has_type || chunk.type != q->kind->type || !chunk.has_values || chunk.num_values < 0)
+        return 0;
+    if (chunk.has_nulls && (chunk.nulls < 0 || chunk.nulls > chunk.num_values))
+        return 0;
+    return answer_chunk(q, &chunk) && note_details(q, &chunk);
 }
 
 struct answer {
@@ -1243,19 +1280,19 @@ static int read_footer(struct input *in, struct walk *w)
 
 /* What of the results of a scan came before a file. */
 struct mark {
-    size_t hits, rows, bounds;
+    size_t hits, rows, details;
 };
 
 static struct mark mark_results(const struct scratch *s)
 {
-    return (struct mark){s->hits.count, s->rows.count, s->bounds.size};
+    return (struct mark){s->hits.count, s->rows.count, s->details.size};
 }
 
 static void drop_results(struct scratch *s, struct mark before)
 {
     s->hits.count = before.hits;
     s->rows.count = before.rows;
-    s->bounds.size = before.bounds;
+    s->details.size = before.details;
 }
 
 /* Answer for a file; `w` has the table, the names and the scratch. Hits are appended to those in the scratch. */
@@ -1287,7 +1324,7 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
     /* See `Footer` in footer.py. */
     if (w->num_row_groups ? w->num_chunks != (uint64_t)kind->num_leaves : w->num_rows > 0)
         return answer;
-    struct query query = {in, w, kind, NULL, 0, 0, path, 0, 0, 0};
+    struct query query = {.in = in, .w = w, .kind = kind, .path = path};
     if (kind->flags & OF_FILTERS && !is_fit(&query))
         return answer;
     for (uint64_t number = 0; number < w->num_row_groups && !(kind->flags & OF_FILTERS); number++) {
@@ -1296,7 +1333,7 @@ static struct answer answer_file(struct input *in, struct walk *w, const struct 
             drop_results(s, before);
             return answer;
         }
-        query.first_row = row_after(query.first_row, s->row_counts.items[number]);
+        query.first_row = row_after(query.first_row, s->row_counts.items[2 * number]);
     }
     answer.kind = (int64_t)at;
     answer.num_row_groups = (int64_t)w->num_row_groups;

@@ -10,7 +10,6 @@ themselves, so that bytes without a written form can be looked up too.
 from __future__ import annotations
 
 import datetime
-import numbers
 import re
 import struct
 import uuid
@@ -381,12 +380,15 @@ def _is_rounded(column: Column, value: object) -> bool:
     nearest double, not its digits."""
     if notation_of(column) is not DECIMALS:
         return False
-    return isinstance(value, numbers.Real) and not hasattr(value, "__index__")
+    from numbers import Real  # values of a command line are text
+
+    return isinstance(value, Real) and not hasattr(value, "__index__")
 
 
 def write_object(value: object) -> str | None:
     """Write a Python object in its usual notation; None for objects that no column can store."""
     import decimal
+    from numbers import Real
 
     type_name = type(value).__name__
     # numpy's, by either of its names
@@ -403,7 +405,7 @@ def write_object(value: object) -> str | None:
         return str(value)
     if hasattr(value, "__index__"):
         return str(value.__index__())
-    if isinstance(value, numbers.Real):
+    if isinstance(value, Real):
         return repr(float(value))
     return str(value) if type_name == "datetime64" else None
 

@@ -8,7 +8,6 @@ looked up.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import log10
@@ -140,6 +139,8 @@ def _readings_in(spark_schema: str) -> dict[tuple[str, ...], Reading]:
         return {}
     if _COLLATIONS not in spark_schema and not re.search(_CHAR, spark_schema):
         return {}
+    import json  # few files were written by Spark with such columns
+
     try:
         return readings_of_texts(json.loads(spark_schema))
     except (ValueError, RecursionError):

@@ -142,7 +142,8 @@ _FLOAT_NAMES = {"<e": "half", "<f": "single", "<d": "double"}
 # has 256 bits.
 _WORD_BYTES = 32
 _MAX_DIGITS = 1000
-
+_DIGITS_OF_64_BITS = 19
+"""Digits of which each number has at most 64 bits."""
 _SIGNS_AND_DIGITS = b"+-0123456789"
 _ARRAY_CODES = {(4, True): "i", (4, False): "I", (8, True): "q", (8, False): "Q"}
 """Type code of an array by the width in bytes and whether the integers are signed."""
@@ -208,6 +209,44 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
         return array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
     except (ValueError, OverflowError):
         return None
+
+
+def parse_block_of_integers(
+    column: Column, data: bytes, offsets: memoryview[int]
+) -> array[int] | None:
+    """Parse very many integers as `parse_integers` does: value i is bytes `offsets[i]` to
+    `offsets[i + 1]`. None also for a value of 20 digits, or with a plus.
+
+    All last digits are read at once, then those before them.
+    """
+    import numpy as np  # few questions have so many values
+
+    characters = np.frombuffer(data, np.uint8)
+    starts = np.asarray(offsets[:-1])
+    places = np.array(offsets[1:])
+    if (places == starts).any():
+        return None
+    is_negative = characters[starts] == ord("-")
+    num_digits = places - starts - is_negative
+    shortest = int(num_digits.min())
+    longest = int(num_digits.max())
+    if shortest < 1 or longest > _DIGITS_OF_64_BITS:
+        return None
+    numbers = np.zeros(len(places), np.uint64)
+    for position in range(longest):
+        places -= 1
+        digits = characters[places] - np.uint8(ord("0"))
+        if position >= shortest:
+            digits[num_digits <= position] = 0
+        if digits.max() > 9:
+            return None
+        numbers += digits * np.uint64(10**position)
+    low, high = _integer_range(column)
+    if (numbers[is_negative] > -low).any() or (numbers[~is_negative] > high).any():
+        return None
+    code = _ARRAY_CODES[width_of(column), low < 0]
+    signed = np.where(is_negative, np.negative(numbers), numbers)
+    return array(code, signed.astype(code).tobytes())
 
 
 def _format_integer(column: Column, plain: bytes) -> str:

@@ -137,10 +137,15 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     Older writers compare decimals as bytes (PARQUET-1655). Bounds of both signs then contradict
     each other, but not those of decimals of different lengths.
     """
-    if order_of(column) == DECIMAL and column.width is None:
-        return None
     stated = stated_bounds(footer, row_group, column)
     if stated is None:
+        return None
+    return reliable_bounds(column, stated)
+
+
+def reliable_bounds(column: Column, stated: tuple[bytes, bytes]) -> Bounds | None:
+    """Return what `stated_bounds` has returned as bounds; None if it is not reliable."""
+    if order_of(column) == DECIMAL and column.width is None:
         return None
     keys = _keys_of(column, *stated)
     return keys if keys is not None and keys.low <= keys.high else None

@@ -11,7 +11,7 @@ The file is read at the first look-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import chain
@@ -122,18 +122,23 @@ def _count_needed_bytes(digits: int) -> int:
     return largest.bit_length() // 8 + 1
 
 
-def trusted_bounds(
-    engine: EngineReport, footer: Footer, row_group: int, column: Column
-) -> Bounds | None:
-    """Return the bounds of a chunk that the engine compares with values, right or wrong; None if it
+def list_trusted_bounds(
+    engines: Iterable[EngineReport], footer: Footer, row_group: int, column: Column
+) -> Iterator[Bounds | None]:
+    """Yield the bounds of a chunk that each engine compares with values, right or wrong; None if it
     compares none."""
-    if engine.bounds is None:
-        return bounds(footer, row_group, column)
+    reliable = bounds(footer, row_group, column)
+    by_form = bounds_by_form(footer, row_group, column)
     family = find_family(column).id
-    for form, stated in bounds_by_form(footer, row_group, column).items():
-        if family in getattr(engine.bounds, form):
-            return stated
-    return None
+    for engine in engines:
+        trusted = reliable
+        if engine.bounds is not None:
+            trusted = None
+            for form, stated in by_form.items():
+                if family in getattr(engine.bounds, form):
+                    trusted = stated
+                    break
+        yield trusted
 
 
 def classify_place(column: Column) -> str:

@@ -8,14 +8,11 @@ files: runs of names are sorted and compressed in blocks, and then merged, so th
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import marshal
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from heapq import merge
 from itertools import islice
 from typing import NamedTuple, TypeVar, cast
 from zlib import compress, decompress
@@ -107,7 +104,7 @@ def has_files(folder: str) -> bool:
 def is_one_file(name: str) -> bool:
     """Return whether `name` means one file, which need not exist, not a folder or glob. An existing
     file takes precedence over a glob."""
-    return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
+    return not os.path.isdir(name) and (os.path.lexists(name) or not re.search(WILDCARD, name))
 
 
 def is_hidden(name: str) -> bool:
@@ -163,6 +160,8 @@ def _translate_part(part: str) -> str:
     if part in _WILDCARDS:
         return _WILDCARDS[part]
     if part.startswith("["):
+        import fnmatch  # few names have wildcards
+
         # The end of what `fnmatch.translate` returns is `)\Z`, since Python 3.14 `)\z`.
         return fnmatch.translate(part)[len("(?s:") : -len(r")\Z")]
     return re.escape(part)
@@ -200,7 +199,7 @@ def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
 def _match_glob(pattern: str) -> Iterator[Entry]:
     parts = pattern.split(os.sep)
     # The literal part of the pattern may contain links.
-    num_literal = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    num_literal = next(number for number, part in enumerate(parts) if re.search(WILDCARD, part))
     base = os.sep.join(parts[:num_literal]).rstrip(os.sep)
     if not base and pattern.startswith(os.sep):
         base = os.sep
@@ -228,6 +227,8 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
 def _expand(parts: list[str]) -> Iterator[str]:
     """Yield what the parts of a glob match. `**` follows no link to a folder, as in bash: links may
     form a cycle."""
+    import glob  # most runs name files and folders
+
     if "**" not in parts:
         yield from glob.iglob(os.sep.join(parts))
         return
@@ -334,6 +335,8 @@ def sort_names(names: Iterable[Name]) -> Iterator[Name]:
     first = sorted(islice(remaining, _RUN))
     if len(first) < _RUN:
         return iter(first)
+    from heapq import merge  # few listings have several runs
+
     runs = [_compress(first)]
     del first
     while run := sorted(islice(remaining, _RUN)):

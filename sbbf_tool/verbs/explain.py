@@ -51,8 +51,8 @@ from sbbf_tool.query_engines.steps import (
 from sbbf_tool.query_engines.verdicts import (
     as_engines,
     engines_of,
+    list_trusted_bounds,
     list_verdicts,
-    trusted_bounds,
 )
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.probe import CONDITION, NO_FILTER, RowGroupAnswer, UnfitValue
@@ -347,8 +347,8 @@ def _explain_row_group(
 
     views = []
     verdicts, has_filter = _find_verdicts(file, number, column, verdicts_of)
-    for engine, verdict in zip(engines, verdicts, strict=True):
-        trusted = trusted_bounds(engine, file.footer, number, column)
+    trusted_bounds = list_trusted_bounds(engines, file.footer, number, column)
+    for trusted, verdict in zip(trusted_bounds, verdicts, strict=True):
         views.append(RowGroupView(find_means(trusted), verdict, has_filter))
     means = find_means(bounds(file.footer, number, column))
     row_group = _describe_row_group(file, number, column, means)

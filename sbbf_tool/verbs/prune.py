@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import narrow, row_group_bytes
+from sbbf_tool.file.pruning import FILTER, STATISTICS, narrow, row_group_bytes
 from sbbf_tool.file.question import Question
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
@@ -38,9 +39,11 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import FileIn, locate
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
-    _OpenFile = Callable[[ds.ParquetFileFragment, Context], ParquetFile]
+_FILES_PER_SCAN = 256
 
 
 class PrunedFile(Frozen):
@@ -132,14 +135,14 @@ def prune(
     value_list = tuple(as_values(values))
     if not value_list:
         raise UsageError("no value to query")
-    open_file: _OpenFile = _open_fragment
+    named: Mapping[str, Readable | FileIn] = {}
     if not isinstance(data, ds.Dataset):
-        dataset, open_file = _open_dataset(list(as_iterable(data)), filesystem)
+        dataset, named = _open_dataset(list(as_iterable(data)), filesystem)
     elif filesystem is None:
         dataset = data
     else:
         raise UsageError("a dataset has its own file system: give paths with filesystem")
-    pruning = _PrunedDataset(open_file, column, value_list)
+    pruning = _PrunedDataset(named, column, value_list)
     pruned_dataset = pruning.prune_dataset(dataset)
     if pruning.unknown_columns and len(pruning.unknown_columns) == pruning.counts["total_files"]:
         raise pruning.unknown_columns[0]
@@ -160,8 +163,12 @@ def _text_of(value: object) -> str:
 class _PrunedDataset:
     """The files of a dataset with the row groups that remain, and the counts of a `PruneReport`."""
 
-    def __init__(self, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> None:
-        self._open_file = open_file
+    def __init__(
+        self, named: Mapping[str, Readable | FileIn], column: str, values: tuple[object, ...]
+    ) -> None:
+        """`named` has the files by the paths of their fragments, if they are not those of a
+        dataset that was given."""
+        self._named = named
         self._column = column
         self._values = values
         self._context = Context()
@@ -190,41 +197,123 @@ class _PrunedDataset:
                     f"cannot prune a dataset of {type(fragment).__name__} objects: it must "
                     "consist of Parquet files"
                 )
-            if row_groups := self._prune_fragment(fragment, dataset.schema):
+        for fragment, scanned in zip(fragments, self._scan(fragments), strict=True):
+            if row_groups := self._prune_fragment(fragment, dataset.schema, scanned):
                 fragments_to_read.append(fragment.subset(row_group_ids=row_groups))
         return ds.FileSystemDataset(
             fragments_to_read, dataset.schema, dataset.format, dataset.filesystem
         )
 
+    def _scan(self, fragments: Sequence[ds.ParquetFileFragment]) -> Iterator[ScannedFile | None]:
+        """Yield the answer of each local file; None for one that must be opened."""
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if not can_scan():
+            yield from [None] * len(fragments)
+            return
+        scan = FileScan(self._judge_kind, self._context)
+        names = list(map(self._local_name, fragments))
+        for start in range(0, len(names), _FILES_PER_SCAN):
+            yield from scan(names[start : start + _FILES_PER_SCAN])
+
+    def _local_name(self, fragment: ds.ParquetFileFragment) -> str:
+        """Return the name of the file of a fragment; empty if it has none on this machine."""
+        name = self._named.get(fragment.path, fragment.path)
+        is_local = isinstance(fragment.filesystem, LocalFileSystem)
+        return name if is_local and isinstance(name, str) else ""
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+        """Judge what decides the answers of files of the same kind as this one."""
+        from sbbf_tool.file.scan_kinds import judge_kind
+
+        column = self._find_column(file)
+        values = _add_equal_values(column, self._values)
+        question = self._context.reuse.question_of(column, values)
+        return judge_kind(file, key, question, None, with_details=True)
+
+    def _find_column(self, file: ParquetFile) -> Column:
+        with file.locate_errors():
+            leaf = self._context.reuse.find_column(file.footer.columns, self._column)
+        # pyarrow reads INT96 with its nanoseconds, other engines may not.
+        return replace(leaf, reading=leaf.reading._replace(has_nanos=False))
+
     def _prune_fragment(
-        self, fragment: ds.ParquetFileFragment, schema: pa.Schema
+        self, fragment: ds.ParquetFileFragment, schema: pa.Schema, scanned: ScannedFile | None
     ) -> tuple[int, ...]:
         """Return the row groups that remain, and count them."""
         numbers = _list_row_groups(fragment)
-        remaining = numbers
-        sizes = dict.fromkeys(numbers, 0)
+        pruned = None
+        if scanned is not None:
+            pruned = self._prune_scanned(fragment, schema, numbers, scanned)
+        if pruned is None:
+            pruned = self._prune_opened(fragment, schema, numbers)
+        remaining = tuple([number for number in numbers if number not in pruned.excluded])
+        if pruned.warning:
+            self.warnings.append(f"{pruned.name}: not pruned: {pruned.warning}")
+        if remaining:
+            self.files.append(PrunedFile(pruned.name, remaining, len(numbers)))
+        self.counts["total_files"] += 1
+        self.counts["total_row_groups"] += len(numbers)
+        self.counts["total_bytes"] += sum(pruned.sizes.values())
+        self.counts["bytes_to_read"] += sum(map(pruned.sizes.__getitem__, remaining))
+        self.counts["bytes_read"] += pruned.bytes_read
+        self.counts["requests"] += pruned.requests
+        for means in pruned.excluded.values():
+            self.counts[f"skipped_by_{means}"] += 1
+        return remaining
+
+    def _prune_scanned(
+        self,
+        fragment: ds.ParquetFileFragment,
+        schema: pa.Schema,
+        numbers: tuple[int, ...],
+        scanned: ScannedFile,
+    ) -> _Pruned | None:
+        """Return what the scan of a file excludes; None if the file must be opened."""
+        column = scanned.judgment.column
+        assert column is not None
+        if why_read_differently(fragment, schema, column):
+            return None
+        sizes = {}
+        excluded = {}
+        may_hold = scanned.row_groups_with_hits()
+        requests = 1
+        for each in scanned.details:
+            requests += each.is_queried
+            if each.row_group not in numbers:
+                continue
+            sizes[each.row_group] = each.num_bytes
+            if each.row_group not in may_hold:
+                excluded[each.row_group] = FILTER if each.is_queried else STATISTICS
+        if len(sizes) != len(numbers):
+            return None
+        name = self._local_name(fragment)
+        return _Pruned(name, sizes, excluded, "", scanned.bytes_read, requests)
+
+    def _prune_opened(
+        self, fragment: ds.ParquetFileFragment, schema: pa.Schema, numbers: tuple[int, ...]
+    ) -> _Pruned:
         name = fragment.path
-        warning = ""
+        sizes = dict.fromkeys(numbers, 0)
         try:
-            with self._open_file(fragment, self._context) as file:
+            with self._open(fragment) as file:
                 name = file.name
                 sizes = {number: row_group_bytes(file, number) for number in numbers}
                 question, warning = self._ask(fragment, schema, file)
-                if question is not None:
-                    remaining = self._prune_row_groups(file, numbers, question)
-                    self.counts["bytes_read"] += file.source.bytes_read
-                    self.counts["requests"] += file.source.requests
+                if question is None:
+                    return _Pruned(name, sizes, {}, warning)
+                excluded = _exclude_row_groups(file, numbers, question)
+                source = file.source
+                return _Pruned(name, sizes, excluded, "", source.bytes_read, source.requests)
         except (UnreadableError, RefusedError) as error:
-            warning = error.message
-        if warning:
-            self.warnings.append(f"{name}: not pruned: {warning}")
-        if remaining:
-            self.files.append(PrunedFile(name, remaining, len(numbers)))
-        self.counts["total_files"] += 1
-        self.counts["total_row_groups"] += len(numbers)
-        self.counts["total_bytes"] += sum(sizes.values())
-        self.counts["bytes_to_read"] += sum(map(sizes.__getitem__, remaining))
-        return remaining
+            return _Pruned(name, sizes, {}, error.message)
+
+    def _open(self, fragment: ds.ParquetFileFragment) -> ParquetFile:
+        if fragment.path in self._named:
+            return ParquetFile.open(self._named[fragment.path], self._context)
+        # The dataset's own file system has the credentials.
+        source = places.open_through(fragment.filesystem, fragment.path)
+        return ParquetFile.of(source, self._context)
 
     def _ask(
         self, fragment: ds.ParquetFileFragment, schema: pa.Schema, file: ParquetFile
@@ -232,14 +321,11 @@ class _PrunedDataset:
         """Return the question for a file; None, and the reason, if its row groups cannot be
         pruned."""
         try:
-            with file.locate_errors():
-                leaf = self._context.reuse.find_column(file.footer.columns, self._column)
+            leaf = self._find_column(file)
         except UsageError as error:
             # pyarrow reads the column as null in the rows of this file.
             self.unknown_columns.append(error)
             return None, error.message
-        # pyarrow reads INT96 with its nanoseconds, other engines may not.
-        leaf = replace(leaf, reading=leaf.reading._replace(has_nanos=False))
         if difference := why_read_differently(fragment, schema, leaf):
             return None, difference
         try:
@@ -255,20 +341,32 @@ class _PrunedDataset:
             values = _add_equal_values(leaf, self._values)
             return self._context.reuse.question_of(leaf, values, is_strict=False), ""
 
-    def _prune_row_groups(
-        self, file: ParquetFile, numbers: tuple[int, ...], question: Question
-    ) -> tuple[int, ...]:
-        remaining = []
-        skipped = Counter[str]()
-        for narrowed in narrow(file, question, numbers):
-            if narrowed.unreadable:
-                raise UnreadableError(narrowed.unreadable[0])
-            if narrowed.is_absent:
-                skipped[f"skipped_by_{narrowed.decided_by}"] += 1
-            else:
-                remaining.append(narrowed.row_group)
-        self.counts.update(skipped)
-        return tuple(remaining)
+
+class _Pruned(NamedTuple):
+    """What is known of a file of which some row groups may remain."""
+
+    name: str
+    sizes: Mapping[int, int]
+    """Bytes of the row groups."""
+    excluded: Mapping[int, str]
+    """The row groups that are left out, and the means that excludes each."""
+    warning: str
+    """Why none is; empty if the file was queried."""
+    bytes_read: int = 0
+    requests: int = 0
+
+
+def _exclude_row_groups(
+    file: ParquetFile, numbers: tuple[int, ...], question: Question
+) -> dict[int, str]:
+    """Return the row groups without the values, and the means that excludes each."""
+    excluded = {}
+    for narrowed in narrow(file, question, numbers):
+        if narrowed.unreadable:
+            raise UnreadableError(narrowed.unreadable[0])
+        if narrowed.is_absent:
+            excluded[narrowed.row_group] = narrowed.decided_by
+    return excluded
 
 
 def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
@@ -308,12 +406,6 @@ def _build_error(path: str, error: Exception) -> UnreadableError:
     return UnreadableError(f"pyarrow cannot read it as a dataset ({reason})", file=path)
 
 
-def _open_fragment(fragment: ds.ParquetFileFragment, context: Context) -> ParquetFile:
-    """Open the file of a fragment through the dataset's own file system, which has the
-    credentials."""
-    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), context)
-
-
 def _ensure_no_table(name: str) -> None:
     """Raise RefusedError for the root of a table: the files below it are those of all versions, so
     that rows would appear repeatedly."""
@@ -333,9 +425,9 @@ def _path_in_filesystem(file: Readable | FileIn) -> str:
 
 def _open_dataset(
     names: list[str | os.PathLike[str]], files_in: FileSystemLike | None
-) -> tuple[ds.Dataset, _OpenFile]:
-    """Return a dataset of the files with these names, and a function that opens one of the
-    files."""
+) -> tuple[ds.Dataset, dict[str, Readable | FileIn]]:
+    """Return a dataset of the files with these names, and the files by the paths of its
+    fragments."""
     for name in names:
         if not isinstance(name, str | bytes | os.PathLike):
             raise UsageError(f"prune takes paths or a pyarrow dataset, not {type(name).__name__}")
@@ -359,7 +451,4 @@ def _open_dataset(
     except (OSError, pa.ArrowException) as error:
         raise _build_error(files[0], error) from error
 
-    def open_file(fragment: ds.ParquetFileFragment, context: Context) -> ParquetFile:
-        return ParquetFile.open(by_path[fragment.path], context)
-
-    return with_columns_of_all_files(dataset), open_file
+    return with_columns_of_all_files(dataset), by_path

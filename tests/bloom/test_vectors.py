@@ -1,15 +1,17 @@
 """Which vector instructions the compiled kernel finds, compiled by each compiler, against the list
-of the system."""
+of the system; and warnings of compilers."""
 
 from __future__ import annotations
 
 import platform
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+from support.sanitized import EXTENSIONS
 from support.tables import each
 
 SOURCES = Path(__file__).parents[2] / "sbbf_tool" / "bloom"  # a wheel has no headers
@@ -66,6 +68,21 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
     if compiler is None:
         pytest.skip(f"{name} is not installed")
     assert run_compiled([compiler], tmp_path) == expected_output()
+
+
+@each("name, optimisation", [("gcc", "-O3"), ("clang", "-O0")])
+@each("source", EXTENSIONS)
+def test_a_compiler_has_nothing_to_say_about_an_extension(
+    name: str, optimisation: str, source: Path, tmp_path: Path
+) -> None:
+    compiler = shutil.which(name)
+    if compiler is None:
+        pytest.skip(f"{name} is not installed")
+    include = f"-I{sysconfig.get_paths()['include']}"
+    options = [optimisation, "-fPIC", "-Wall", "-Wextra", "-Wno-psabi", "-Werror", include]
+    compiled = ["-c", str(SOURCES.parent / source), "-o", str(tmp_path / "extension.o")]
+    done = subprocess.run([compiler, *options, *compiled], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_source_calls_the_function_of_the_compilers_library() -> None:

@@ -128,8 +128,8 @@ def test_filters_that_fit_are_those_without_findings(tmp_path):
 @pytest.mark.nightly(minutes=10)
 @each("seed", range(4))
 def test_many_files_with_filters(tmp_path, seed):
-    assert compare_fitting_files(tmp_path, 10 + seed, rounds=400)["answered"] > 1000
-    assert compare_fitting_files(tmp_path, 20 + seed, rounds=60, num_mutants=8)["answered"] > 1000
+    assert compare_fitting_files(tmp_path, 10 + seed, rounds=2000)["answered"] > 1000
+    assert compare_fitting_files(tmp_path, 20 + seed, rounds=400, num_mutants=8)["answered"] > 1000
 
 
 @pytest.mark.nightly(minutes=40)

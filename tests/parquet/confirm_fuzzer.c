@@ -76,7 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t num_rows = data[2] | data[3] << 8;
     struct chunk chunk = {.codec = data[4] % 2, .num_values = num_rows, .size = (int64_t)num_bytes, .data = START + data[5], .dictionary = data[6] % 2 ? START : 0};
     push(&scratch.row_counts, 7);
+    push(&scratch.row_counts, 0);
     push(&scratch.row_counts, num_rows);
+    push(&scratch.row_counts, 0);
     struct query query = {&in, &w, &kind, NULL, 0, 0, 0, 1, 0, 7};
     confirm_row_group(&query, &chunk);
     for (size_t at = 0; at < scratch.rows.count; at += 4) {

@@ -26,7 +26,9 @@ static int read_memory(void *from, uint8_t *to, size_t length, uint64_t offset)
 static void choose(struct kind *kind, const uint8_t *parameters, uint64_t offsets[MOST_KEYS + 1])
 {
     static const int64_t widths[] = {4, 8, 2, 16};
-    kind->flags = parameters[0] & (HAS_ORDER | EQUAL_ONLY | RELIABLE | FILTERS_ONLY | HAS_USUAL);
+    kind->flags = parameters[0] & (HAS_ORDER | EQUAL_ONLY | RELIABLE | FILTERS_ONLY | HAS_USUAL | WITH_BOUNDS);
+    kind->flags |= parameters[5] & 128 ? WITH_DETAILS : 0;
+    kind->flags |= parameters[6] & 128 ? WITH_FILTERS : 0;
     kind->order = parameters[1] % (DECIMAL_ORDER + 1);
     kind->width = widths[parameters[2] % 4];
     if (kind->order == SIGNED_ORDER || kind->order == UNSIGNED_ORDER)
@@ -46,6 +48,26 @@ static void choose(struct kind *kind, const uint8_t *parameters, uint64_t offset
     kind->offsets = (const uint8_t *)offsets;
     kind->hashes = parameters + 8;
     kind->num_hashes = kind->num_keys + (8 - kind->num_keys) * (parameters[7] % 2);
+}
+
+/* Return whether the details are those of the row groups of one file, one after the other. */
+static int are_details(const struct bytes *details, int64_t num_row_groups)
+{
+    size_t at = 0;
+    int64_t before = -1;
+    while (at < details->size) {
+        struct detail detail;
+        if (details->size - at < sizeof detail)
+            return 0;
+        memcpy(&detail, details->data + at, sizeof detail);
+        at += sizeof detail;
+        if (detail.path || detail.row_group <= before || detail.row_group >= num_row_groups || detail.num_bytes < 0 || detail.low_bytes < -1 ||
+            (detail.low_bytes < 0) != (detail.high_bytes < 0) || detail.filter_bytes % BLOCK_BYTES || (detail.filter_bytes && !detail.is_asked))
+            return 0;
+        before = detail.row_group;
+        at += (size_t)detail.filter_bytes + (detail.low_bytes < 0 ? 0 : (size_t)(detail.low_bytes + detail.high_bytes));
+    }
+    return at == details->size;
 }
 
 /* Ask instead whether the filters fit, if the parameters want it: for half of the files by demands that any filter of a known form meets. */
@@ -106,7 +128,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t at = 0; at < scratch.hits.count; at += 3)
             if (scratch.hits.items[at] || scratch.hits.items[at + 1] >= answer.num_row_groups || scratch.hits.items[at + 2] >= (int64_t)kind.num_hashes)
                 abort();
-        if (answer.kind != 0 && (answer.kind != DECLINED || scratch.hits.count))
+        if (answer.kind != 0 && (answer.kind != DECLINED || scratch.hits.count || scratch.details.size))
+            abort();
+        if (!are_details(&scratch.details, answer.num_row_groups))
             abort();
         free(key);
     } else if (answer.kind != DECLINED) {

@@ -284,7 +284,7 @@ def change_chunk(metadata: FileMetaData, size: int, choose: random.Random) -> No
                     "total_compressed_size",
                 )
             )
-            near_offset = meta.bloom_filter_offset or 100
+            near_offset = max(30, meta.bloom_filter_offset or 100)
             setattr(meta, name, choose.choice((*numbers, near_offset, near_offset - 30)))
         case 11:
             for sort in choose.sample(("column_index", "offset_index"), 1):

@@ -79,6 +79,30 @@ def test_many_values_have_the_answers_of_each(path, column):
         _ = sent.values
 
 
+def test_very_many_integers_are_read_as_few_are(tmp_path):
+    path = str(tmp_path / "integers.parquet")
+    stored = [-(2**63), -70_000, -1, 0, 5, 7, 42, 2**63 - 1]
+    columns = {"q": pa.array(stored), "Q": pa.array([abs(each) for each in stored], pa.uint64())}
+    options = {name: {"ndv": 100, "fpp": 1e-9} for name in columns}
+    pq.write_table(pa.table(columns), path, bloom_filter_options=options)
+    unusual = ["+5", "007", "-0", "1.5", "0x2a00000000000000", "9223372036854775807", "0"]
+    smallest = {"q": ["-9223372036854775808", "-70000", "-1"], "Q": ["9223372036854775808"]}
+    most = {"q": "9223372036854775806", "Q": "18446744073709551615"}
+    for column in columns:
+        usual = [str(each) for each in range(100, 70_000)]
+        # Each in a block of its own, and all in one.
+        for values in ([*smallest[column], *unusual, most[column]], unusual, ["42"]):
+            many = list(usual)
+            for number, value in enumerate(values):
+                many.insert(number * 17_000 % 60_000, value)
+            hits = {hit.value: hit.row_groups for hit in probe(path, column, many).hits}
+            few = probe(path, column, values)
+            assert hits == {hit.value: hit.row_groups for hit in few.hits}
+            assert hits
+        unfit = probe(path, column, [*usual, "seven", "18446744073709551616"]).unfit
+        assert [each.value for each in unfit] == ["seven", "18446744073709551616"]
+
+
 def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     values = VALUES[: MANY_VALUES + 200]
     values_file = tmp_path / "values"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 import shutil
 from collections import Counter
 from decimal import Decimal
@@ -23,8 +24,11 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.file import scan
 from support.newer_pyarrow import arrow_type
+from support.scans import TYPES, mutants, sample
+from support.tables import each
 
 ROWS, ROW_GROUP_ROWS, FILES = 40_000, 10_000, 4
 DAYS = (1, 2)
@@ -471,3 +475,55 @@ def test_a_later_file_that_is_not_parquet(tmp_path):
     for data in (tmp_path, ds.dataset([tmp_path / "0.parquet", tmp_path / "1.parquet"])):
         with pytest.raises(UnreadableError, match=r"1\.parquet"):
             sbbf_tool.prune(data, "v", [1])
+
+
+# --- Scans ---
+
+
+def _write_mutants(folder: Path, data: bytes, choose: random.Random) -> None:
+    """Write a file twice, and again with other facts or damaged bytes, where pyarrow finds a
+    schema."""
+    folder.mkdir()
+    for number, each_data in enumerate((data, data, *mutants(data, choose, 6))):
+        path = folder / f"{number}.parquet"
+        path.write_bytes(each_data)
+        try:
+            pq.read_schema(path)
+        except (OSError, pa.ArrowException):
+            path.unlink()
+
+
+def _outcome_of(folder: Path, values: list[object]) -> dict[str, object]:
+    try:
+        report = sbbf_tool.prune(str(folder), "v", values)
+    except SbbfError as error:
+        return {"error": str(error)}
+    return {**vars(report), "bytes_read": None, "requests": None, "_dataset": None}
+
+
+@pytest.mark.skipif(not scan.can_scan(), reason="the extension _scan was not built")
+@each("seed", range(3), heavy=range(3, 30))
+def test_a_scan_prunes_as_opening_each_file_does(tmp_path, monkeypatch, seed):
+    choose = random.Random(seed)
+    skipped = 0
+    scanned = []
+    really_scan = scan.FileScan.__call__
+
+    def scan_files(self, paths):
+        answers = really_scan(self, paths)
+        scanned.extend(answer for answer in answers if answer is not None)
+        return answers
+
+    monkeypatch.setattr(scan.FileScan, "__call__", scan_files)
+    for type_name in TYPES:
+        made = sample(tmp_path, type_name, choose)
+        folder = tmp_path / f"{seed}-{type_name}"
+        _write_mutants(folder, made.data, choose)
+        values = [choose.choice(made.values), made.values[0]]
+        with monkeypatch.context() as without_scan:
+            without_scan.setattr(scan, "can_scan", lambda: False)
+            expected = _outcome_of(folder, values)
+        assert _outcome_of(folder, values) == expected
+        skipped += expected.get("skipped_by_filter", 0)
+    assert len(scanned) > 20
+    assert skipped > 5

@@ -106,7 +106,7 @@ def mark_dead(target: IndexTarget, lake: ListedLake | None) -> FormerUnits:
         for _, fingerprint, _, _ in units:
             all_hashes.add(fingerprint)
     listed = set[bytes]()
-    if lake is not None:
+    if lake is not None and all_hashes:
         listed = lake.list_hashes(all_hashes)
     segments: list[SegmentEntry] = []
     gone = set[bytes]()

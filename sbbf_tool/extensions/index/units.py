@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
@@ -34,13 +34,19 @@ from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
+from sbbf_tool.parquet.statistics import key_of, reliable_bounds, stated_bounds
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.context import Context
     from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.file.scan import ScannedFile
+    from sbbf_tool.file.scan_kinds import KindJudgment
+    from sbbf_tool.file.table_file import TableFile
+    from sbbf_tool.verbs.verb import Scanner
 
 _MOST_BOUND_BYTES = 64
 """Longer bounds are not kept, as of long texts."""
@@ -95,12 +101,88 @@ class IndexUnits(ReadingVerb[FileUnits]):
     def needs(self) -> Needs:
         return Needs(data=True, columns=(self.column,))
 
+    def scanner(
+        self, context: Context, in_table: TableFile | None = None, edit: Edit | None = None
+    ) -> Scanner[FileUnits] | None:
+        from sbbf_tool.file.scan import FileScan, can_scan
+
+        if self.dry_run or context.keys or not can_scan():
+            return None
+        scan = FileScan(self._judge_kind, context, in_table)
+
+        def reports_of(paths: Sequence[str]) -> list[FileUnits | None]:
+            reports: list[FileUnits | None] = []
+            for path, file in zip(paths, scan(paths), strict=True):
+                report = None
+                if file is not None:
+                    report = self._report_scanned(path, file)
+                reports.append(report)
+            return reports
+
+        return reports_of
+
+    def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
+        """Judge what decides which filters are taken of files of the same kind as this one."""
+        from sbbf_tool.file.scan_kinds import judge_column
+
+        column = find_column(file.footer.columns, self.column)
+        _ensure_excludable(file, column)
+        report = FileUnits(
+            file.name,
+            _describe(column),
+            rows=0,
+            named_columns=file.name_columns((self.column,)),
+        )
+        return judge_column(file, key, column, report)
+
+    def _report_scanned(self, path: str, file: ScannedFile) -> FileUnits | None:
+        """Return the units of a file with filters that can all be taken; None for another one."""
+        column = file.judgment.column
+        assert column is not None
+        if not file.judgment.is_in_table and _is_stated_by_folder(path, column):
+            return None
+        num_filters = 0
+        for part in file.details:
+            num_filters += part.is_queried
+        rows = 0
+        filter_bytes = 0
+        chunks = []
+        filters = []
+        for part in file.details:
+            if part.rows < 0:
+                return None
+            rows += part.rows
+            if not part.is_queried:
+                continue
+            bloom = _take(part.bitset, self.fpp, num_filters)
+            if bloom is None:
+                return None
+            filter_bytes += len(part.bitset)
+            filters.append(bloom)
+            chunks.append(_UnitChunk(part.row_group, part.rows, part.bounds))
+        units = tuple(_list_units(column, chunks, filters, self.fpp))
+        if _exclude_too_little(units):
+            return None
+        changes: dict[str, Any] = {
+            "file": path,
+            "rows": rows,
+            "units": units,
+            "filter_bytes": filter_bytes,
+            "index_bytes": _bytes_of(units),
+        }
+        return FileUnits(**{**vars(file.judgment.report), **changes})
+
     def on(self, file: ParquetFile) -> FileUnits:
         named_columns = file.name_columns((self.column,))
         try:
             column = find_column(file.footer.columns, self.column)
             numbers = _numbers_with_values(file, column)
-            _ensure_usable(file, column)
+            if not file.is_in_table and _is_stated_by_folder(file.name, column):
+                raise UnreadableError(
+                    "a folder states a value of the column, which readers may use in place of the "
+                    "stored ones"
+                )
+            _ensure_excludable(file, column)
             file.expect_filters([column], whole=True, row_groups=numbers)
             report = _Units(self, file, column, numbers).build()
         except AuthenticationError:
@@ -124,10 +206,7 @@ class IndexUnits(ReadingVerb[FileUnits]):
 
 
 def _rows_of(file: ParquetFile) -> int:
-    return _count_rows(file, range(file.footer.num_row_groups))
-
-
-def _count_rows(file: ParquetFile, row_groups: Iterable[int]) -> int:
+    row_groups = range(file.footer.num_row_groups)
     return sum(file.footer.num_rows(number) or 0 for number in row_groups)
 
 
@@ -145,17 +224,14 @@ def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
     return numbers
 
 
-def _ensure_usable(file: ParquetFile, column: Column) -> None:
+def _is_stated_by_folder(path: str, column: Column) -> bool:
+    folder_keys = partition_values(f"{os.path.dirname(path)}/")
+    return column.path[0].casefold() in map(str.casefold, folder_keys)
+
+
+def _ensure_excludable(file: ParquetFile, column: Column) -> None:
     """Raise UnreadableError if values of the column may be other ones for a reader than those that
     are hashed."""
-    folder_keys = []
-    if not file.is_in_table:
-        folder_keys = list(partition_values(f"{os.path.dirname(file.name)}/"))
-    if column.path[0].casefold() in map(str.casefold, folder_keys):
-        raise UnreadableError(
-            "a folder states a value of the column, which readers may use in place of the stored "
-            "ones"
-        )
     if reason := column.doubt or equals.uncertainty(file.footer, column):
         raise UnreadableError(reason)
     if column.variant:
@@ -174,8 +250,6 @@ class _Units:
         self._file = file
         self._column = column
         self._numbers = numbers
-        # The FPP of a file is at most the sum of those of its units.
-        self._fpp = None if verb.fpp is None else verb.fpp / max(1, len(numbers))
         self._filter_bytes = 0
         self._data_bytes = 0
         self._planned_bytes = 0
@@ -190,13 +264,14 @@ class _Units:
         if self._verb.dry_run:
             index_bytes = self._planned_bytes + sum(bloom.num_bytes for bloom in filters)
         else:
-            units = tuple(self._list_units(filters))
-            index_bytes = sum(len(unit.bitset) for unit in units)
-        if sum(unit.fpp for unit in units) > sizing.SATURATED_FPP:
+            chunks = list(map(self._chunk, self._numbers))
+            units = tuple(_list_units(self._column, chunks, filters, self._verb.fpp))
+            index_bytes = _bytes_of(units)
+        if _exclude_too_little(units):
             raise UnreadableError("its filters exclude fewer than half of the values")
         return FileUnits(
             self._file.name,
-            json.dumps(describe_type(self._column), sort_keys=True),
+            _describe(self._column),
             _rows_of(self._file),
             units,
             filter_bytes=self._filter_bytes,
@@ -204,14 +279,10 @@ class _Units:
             index_bytes=index_bytes,
         )
 
-    def _list_units(self, filters: list[BloomFilter]) -> Iterator[FileUnit]:
-        """Yield one unit for all row groups if their filters can be united, else one for each."""
-        united = _unite(filters, self._verb.fpp)
-        if united is not None:
-            yield self._unit(WHOLE_FILE, self._numbers, united)
-            return
-        for number, bloom in zip(self._numbers, filters, strict=True):
-            yield self._unit(number, [number], bloom)
+    def _chunk(self, number: int) -> _UnitChunk:
+        footer = self._file.footer
+        stated = stated_bounds(footer, number, self._column)
+        return _UnitChunk(number, footer.num_rows(number) or 0, stated)
 
     def _stored(self, number: int) -> BloomFilter | None:
         """Return the filter of a row group as it lies in the file; None if a query would not trust
@@ -226,17 +297,9 @@ class _Units:
             raise
         except UnreadableError:
             return None
-        bloom = BloomFilter(bitset[: stored.num_blocks * BLOCK_BYTES])
         self._filter_bytes += len(bitset)
-        # Filters of other sizes would each need a class of their own.
-        if not any(bitset) or bloom.num_blocks & (bloom.num_blocks - 1):
-            return None
-        if self._fpp is None:
-            is_strong = bloom.fpp <= sizing.SATURATED_FPP / len(self._numbers)
-            return bloom if is_strong else None
-        if bloom.fpp > FPP_TOLERANCE * self._fpp:
-            return None
-        return bloom.fold_to_fpp(self._fpp)
+        bitset = bitset[: stored.num_blocks * BLOCK_BYTES]
+        return _take(bitset, self._verb.fpp, len(self._numbers))
 
     def _new(self, number: int) -> BloomFilter | None:
         """Build the filter of a row group from its data, and query it for every value; return None
@@ -244,10 +307,10 @@ class _Units:
         file = self._file
         key = (number, self._column.index)
         ensure_buildable(file, number, self._column)
-        fpp = self._fpp
+        fpp = self._verb.fpp
         if fpp is None:
-            fpp = DEFAULT_FPP / len(self._numbers)
-        target = Sizing(fpp)
+            fpp = DEFAULT_FPP
+        target = Sizing(fpp / len(self._numbers))
         if self._verb.dry_run:
             self._data_bytes += file.footer.chunk_meta(*key).bytes
             self._planned_bytes += first_bytes(file, key, target)
@@ -256,29 +319,81 @@ class _Units:
         self._data_bytes += built.bytes_read
         return built.bloom
 
-    def _unit(self, row_group: int, numbers: list[int], bloom: BloomFilter) -> FileUnit:
-        low, high = self._bounds(numbers) or (None, None)
-        rows = _count_rows(self._file, numbers)
-        return FileUnit(row_group, rows, low, high, bytes(bloom.bitset), bloom.fpp)
 
-    def _bounds(self, numbers: list[int]) -> tuple[bytes, bytes] | None:
-        """Return the bounds of these row groups; None if they are unknown for one of them."""
-        footer = self._file.footer
-        lows: list[bytes] = []
-        highs: list[bytes] = []
-        for number in numbers:
-            if bounds(footer, number, self._column) is None:
-                return None
-            stated = stated_bounds(footer, number, self._column)
-            if stated is None or max(map(len, stated)) > _MOST_BOUND_BYTES:
-                return None
-            low, high = stated
-            lows.append(low)
-            highs.append(high)
-        if not numbers:
+class _UnitChunk(NamedTuple):
+    """What a unit states of a row group."""
+
+    row_group: int
+    rows: int
+    stated_bounds: tuple[bytes, bytes] | None
+
+
+def _describe(column: Column) -> str:
+    return json.dumps(describe_type(column), sort_keys=True)
+
+
+def _take(bitset: bytes, fpp: float | None, num_filters: int) -> BloomFilter | None:
+    """Return the filter of one of so many row groups as it lies in the file, or folded; None if it
+    is too weak. The FPP of a file is at most the sum of those of its units."""
+    bloom = BloomFilter(bitset)
+    # Filters of other sizes would each need a class of their own.
+    if not any(bitset) or bloom.num_blocks & (bloom.num_blocks - 1):
+        return None
+    if fpp is None:
+        is_strong = bloom.fpp <= sizing.SATURATED_FPP / num_filters
+        return bloom if is_strong else None
+    share = fpp / num_filters
+    if bloom.fpp > FPP_TOLERANCE * share:
+        return None
+    return bloom.fold_to_fpp(share)
+
+
+def _list_units(
+    column: Column, chunks: Sequence[_UnitChunk], filters: list[BloomFilter], fpp: float | None
+) -> Iterator[FileUnit]:
+    """Yield one unit for all row groups with values if their filters can be united, else one for
+    each."""
+    united = _unite(filters, fpp)
+    if united is not None:
+        yield _build_unit(WHOLE_FILE, column, chunks, united)
+        return
+    for chunk, bloom in zip(chunks, filters, strict=True):
+        yield _build_unit(chunk.row_group, column, [chunk], bloom)
+
+
+def _build_unit(
+    row_group: int, column: Column, chunks: Sequence[_UnitChunk], bloom: BloomFilter
+) -> FileUnit:
+    low, high = _bounds_of(column, chunks) or (None, None)
+    rows = sum(chunk.rows for chunk in chunks)
+    return FileUnit(row_group, rows, low, high, bytes(bloom.bitset), bloom.fpp)
+
+
+def _bounds_of(column: Column, chunks: Sequence[_UnitChunk]) -> tuple[bytes, bytes] | None:
+    """Return the bounds of row groups; None if they are unknown for one of them."""
+    lows: list[bytes] = []
+    highs: list[bytes] = []
+    for chunk in chunks:
+        stated = chunk.stated_bounds
+        if stated is None or reliable_bounds(column, stated) is None:
             return None
-        key = partial(key_of, self._column)
-        return min(lows, key=key), max(highs, key=key)
+        if max(map(len, stated)) > _MOST_BOUND_BYTES:
+            return None
+        low, high = stated
+        lows.append(low)
+        highs.append(high)
+    if not chunks:
+        return None
+    key = partial(key_of, column)
+    return min(lows, key=key), max(highs, key=key)
+
+
+def _bytes_of(units: Iterable[FileUnit]) -> int:
+    return sum(len(unit.bitset) for unit in units)
+
+
+def _exclude_too_little(units: Iterable[FileUnit]) -> bool:
+    return sum(unit.fpp for unit in units) > sizing.SATURATED_FPP
 
 
 def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
