@@ -307,7 +307,7 @@ def _rows(
             rows.extend(map(carry, paths))
     # After an interrupt, one row may be there twice.
     rows_by_path = {row.path: row for row in rows}
-    return list(map(_without_unexpected, rows_by_path.values()))
+    return list(map(without_unexpected, rows_by_path.values()))
 
 
 def _rows_again(
@@ -330,7 +330,7 @@ def _memory_of_change(path: str) -> int:
     return MOST_BYTES // _CHANGES_AHEAD
 
 
-def _without_unexpected(row: Row[Report]) -> Row[Report]:
+def without_unexpected(row: Row[Report]) -> Row[Report]:
     """Drop an exception that is none of this package: it may contain values that cannot be pickled;
     the row has the reason."""
     if row.error is None or isinstance(row.error, SbbfError):

@@ -16,6 +16,7 @@ from sbbf_tool.spark.rows import (
     FILES_PER_TASK,
     Batches,
     collect_few,
+    computed_once,
     ddl,
     ddl_of,
     frame_of_arrow,
@@ -65,11 +66,12 @@ class Listing:
         """Compute the rows of a listing. Above 100,000, `keep` those that a frame would not find
         again as they are now."""
         spark = frame.sparkSession
-        few = collect_few(frame)
-        if few is not None:
-            return cls(spark, few)
-        if keep:
-            frame = keep_on_cluster(frame)
+        with computed_once(frame):
+            few = collect_few(frame)
+            if few is not None:
+                return cls(spark, few)
+            if keep:
+                frame = keep_on_cluster(frame)
         return cls(spark, frame)
 
     def frame(self) -> DataFrame:

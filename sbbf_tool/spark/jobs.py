@@ -7,6 +7,7 @@ Enough jobs are at work to keep all cores busy; the rows come in the order of th
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -19,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.plain import from_batch, to_batch
-from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.reports.plain import from_batch
+from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.discover import OPENING_COST, pack
+from sbbf_tool.running.local import without_unexpected
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark import rows as packed
 from sbbf_tool.spark.bundles import BUNDLE_COST, TASKS_PER_CORE, Listing, cores_of
@@ -39,11 +41,17 @@ _JOBS_AT_WORK = 8
 """Jobs that together have a task for each core; with few cores, each job has one task."""
 _JOBS_WAITING = 2
 """Jobs whose tasks begin as soon as a core is free."""
-_JOBS_AHEAD = 64
-"""Jobs after the first unfinished one, whose rows wait until it has ended."""
+_FILES_AHEAD = 100_000
+"""Files that are at work, or whose rows wait until an earlier job has ended, if each job has one
+task."""
 _CHANGES_PER_TASK = 250
 """Files that a task changes at most: if a task is cancelled, it is unknown which of its files are
 changed."""
+_SECONDS_PER_TASK = 1
+"""Tasks that take less get more files: each costs Spark a tenth of a second."""
+_MOST_PER_TASK = 10_000
+"""Files of a task that only reads."""
+_ROWS_PER_PACK = 250
 _POLL_SECONDS = 0.2
 _SECONDS_TO_CANCEL = 5
 
@@ -60,10 +68,17 @@ class Jobs:
         self._tasks_per_job = max(1, cores // _JOBS_AT_WORK)
         self._most_at_work = -(-cores // self._tasks_per_job) + _JOBS_WAITING
         self._task_cost = self._cost_per_task(cores)
-        carry = partial(_carry, work.row, carrier(listing, work))
+        carry = partial(_carry, carrier(listing, work))
         self._function = packed.shipped(carry, self._spark)
+        self._least_per_task = packed.FILES_PER_TASK
+        self._most_per_task = _MOST_PER_TASK
+        if work.changes:
+            self._least_per_task = min(packed.FILES_PER_TASK, _CHANGES_PER_TASK)
+            self._most_per_task = packed.FILES_PER_TASK
+        self._files_per_task = self._least_per_task
         self._tag = f"sbbf-{uuid4().hex}"
         self._ahead: deque[Future[list[Row[Any]]]] = deque()
+        self._files_ahead = 0
         self._ready: deque[Row[Any]] = deque()
         self._received = 0
 
@@ -74,6 +89,7 @@ class Jobs:
         tasks = self._tasks(progress)
         try:
             while job := list(islice(tasks, self._tasks_per_job)):
+                self._files_ahead += sum(task.num_rows for task in job)
                 self._ahead.append(start(self._spark, partial(self._run, job), self._tag))
                 yield from self._done_rows(self._most_at_work)
             yield from self._done_rows(0)
@@ -103,22 +119,22 @@ class Jobs:
                     rows = self._ahead[0].result()
                 self._ready.extend(rows)
                 self._received += len(rows)
+                self._files_ahead -= len(rows)
                 self._ahead.popleft()
+                self._fit_tasks(rows)
                 while self._ready:
                     yield self._ready[0]
                     self._ready.popleft()
                 continue
             at_work = [future for future in self._ahead if not future.done()]
-            if len(at_work) < most_at_work and len(self._ahead) < _JOBS_AHEAD:
+            has_room = self._files_ahead < _FILES_AHEAD * self._tasks_per_job
+            if len(at_work) < most_at_work and has_room:
                 return
             wait(at_work, _POLL_SECONDS, FIRST_COMPLETED)
             ensure_uninterrupted()
 
     def _tasks(self, progress: RunProgress | None) -> Iterator[pa.RecordBatch]:
         """Yield the files of each task."""
-        most = packed.FILES_PER_TASK
-        if self._work.changes:
-            most = min(most, _CHANGES_PER_TASK)
         for table in self._listing.tables():
             files = table.filter(pc.is_null(table["skipped"])).combine_chunks()
             sizes = [size or 0 for size in files["bytes"].to_pylist()]
@@ -128,10 +144,24 @@ class Jobs:
             if not self._work.reads_data:
                 costs = [0] * len(sizes)
             first = 0
-            for task in pack(costs, int, self._task_cost, most):
+            while first < len(costs):
+                most = self._files_per_task
+                task = next(pack(costs[first : first + most], int, self._task_cost, most))
                 (batch,) = files.slice(first, len(task)).to_batches()
                 yield batch
                 first += len(task)
+
+    def _fit_tasks(self, rows: Sequence[Row[Any]]) -> None:
+        """Give the next tasks as many files as take some time, judged by these rows."""
+        self._files_per_task = self._least_per_task
+        if self._work.changes and any(row.status == OK for row in rows):
+            return
+        seconds = sum(row.seconds for row in rows)
+        fitting = self._most_per_task
+        if seconds:
+            fitting = int(_SECONDS_PER_TASK * len(rows) / seconds)
+        self._files_per_task = max(self._least_per_task, min(fitting, self._most_per_task))
+        self._task_cost = max(self._task_cost, self._files_per_task * OPENING_COST)
 
     def _cost_per_task(self, cores: int) -> int:
         """Return the cost of a task, so that each core gets some tasks."""
@@ -148,20 +178,23 @@ class Jobs:
         rows: list[Row[Any]] = []
         for (data,) in outcomes:
             for batch in packed.unpack(data):
-                rows.extend(map(self._names.name_row, from_batch(self._work.row, batch)))
+                for part in batch.column("rows"):
+                    rows.extend(map(self._names.name_row, pickle.loads(part.as_buffer())))
         return rows
 
 
 def _carry(
-    row: Any,
     rows_of_files: Callable[[Sequence[ListedFile]], Iterable[Row[Any]]],
     batches: packed.Batches,
 ) -> packed.Batches:
-    """Work on the files of a task."""
+    """Work on the files of a task. Rows are pickled, as those of local processes are: to convert
+    them to Arrow takes longer than to scan the files."""
     for batch in batches:
         for data in batch.column("rows").to_pylist():
             files: list[ListedFile] = []
             for part in packed.unpack(data):
                 files.extend(from_batch(ListedFile, part))
-            rows = packed.pack(to_batch(row, rows_of_files(files)))
-            yield pa.RecordBatch.from_pydict({"rows": [rows]})
+            rows = map(without_unexpected, rows_of_files(files))
+            while part := list(islice(rows, _ROWS_PER_PACK)):
+                pickled = pa.RecordBatch.from_pydict({"rows": [pickle.dumps(part)]})
+                yield pa.RecordBatch.from_pydict({"rows": [packed.pack(pickled)]})

@@ -161,10 +161,13 @@ class GivenNames:
             base = name if wildcard is None else name[: wildcard.start()].rpartition("/")[0]
             for given in (name, base):
                 self._bases.setdefault(places.absolute(given or "."), given)
+        self._folder = ""
+        """The last folder, most of whose files follow each other."""
+        self._given_folder: str | None = None
 
     def name_file(self, file: ListedFile) -> ListedFile:
         """Return a file of the listing under its given name."""
-        path = self._find(file.path)
+        path = self._find(restore_bytes(file.path))
         return file if path == file.path else replace(file, path=path)
 
     def name_row(self, row: Row[Any]) -> Row[Any]:
@@ -173,26 +176,44 @@ class GivenNames:
         if path == row.path:
             return row
         report = row.report
-        names = {}
+        names: dict[str, Any] = {}
         for field in ("file", "output"):
             if getattr(report, field, None) == row.path:
                 names[field] = path
+        findings = []
+        for finding in getattr(report, "findings", ()):
+            fix = finding.fix
+            if fix is not None and fix.files == (row.path,):
+                fix = replace(fix, files=(path,))
+            findings.append(replace(finding, file=path, fix=fix))
+        if findings:
+            names["findings"] = tuple(findings)
         if report is not None:
             report = replace(report, **names)
         return replace(row, path=path, report=report)
 
-    def _find(self, escaped_path: str) -> str:
-        path = restore_bytes(escaped_path)
-        base = path
+    def _find(self, path: str) -> str:
+        if path in self._bases:
+            return self._bases[path]
+        folder, name = os.path.split(path)
+        if folder != self._folder:
+            self._folder = folder
+            self._given_folder = self._find_folder(folder)
+        if self._given_folder is None:
+            return path
+        return os.path.join(self._given_folder, name)
+
+    def _find_folder(self, folder: str) -> str | None:
+        base = folder
         while base not in self._bases:
             parent = os.path.dirname(base)
             if parent == base:
-                return path
+                return None
             base = parent
         given = self._bases[base]
-        if base == path:
+        if base == folder:
             return given
-        return os.path.join(given, os.path.relpath(path, base))
+        return os.path.join(given, os.path.relpath(folder, base))
 
 
 def measure_again(files: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ executors, or else on the executors, from where the driver streams them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -217,6 +218,21 @@ def collect_few(frame: DataFrame) -> pa.Table | None:
         frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1))
     )
     return None if rows.num_rows > MOST_ON_DRIVER else rows
+
+
+@contextmanager
+def computed_once(frame: DataFrame) -> Iterator[None]:
+    """Compute each partition of a frame once in the block, and as a whole: a worker of PySpark
+    whose rows are not all read prints a traceback."""
+    level = frame.storageLevel
+    if level.useMemory or level.useDisk:
+        yield
+        return
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
 
 
 def keep_on_cluster(frame: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, Verify
+from sbbf_tool.verbs import AddFilter, Apply, Check, Inspect, Probe, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
 from sbbf_tool.verbs.inspect import InspectReport
@@ -37,6 +37,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 from sbbf_tool.spark import bundles, pipeline, probe_keys
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.runner import Spark
+from support.defects import FIXTURES
 from support.tables import each
 
 pytestmark = pytest.mark.engines
@@ -209,6 +210,11 @@ def test_names_and_order_are_those_of_the_local_runner(spark, tmp_path, monkeypa
         there = list(run_verb(Inspect(), paths, on=Spark()))
         assert [row.path for row in there] == [row.path for row in here]
         assert [row.report.file for row in there] == [row.report.file for row in here]
+    shutil.copy(FIXTURES / "spark-96-bytes.parquet", lake)
+    for paths in ("lake", ["./lake"]):
+        here, there = [list(run_verb(Check(), paths, on=runner)) for runner in (None, Spark())]
+        assert any(row.report.findings for row in here)
+        assert [row.report for row in there] == [row.report for row in here]
 
 
 def test_paths_that_cannot_be_listed(spark, tmp_path):

@@ -3,6 +3,9 @@ lowered, so that few files are many."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from sbbf_tool.cli import run
@@ -109,3 +112,27 @@ def test_a_generated_listing_is_counted_and_divided_on_the_cluster(
     assert frame.selectExpr("sum(size(units))").collect()[0][0] == count
     assert max(rows_to_driver) <= 501
     assert sum(1 for _ in rows_of(files, ListedFile)) == count
+
+
+LISTS_MANY = """\
+from sbbf_tool.reports.plain import to_batch
+from sbbf_tool.reports.rows import ListedFile
+from sbbf_tool.spark import bundles, rows
+from sbbf_tool.spark.session import session
+
+def find(batches):
+    for _ in batches:
+        for first in range(0, 300_000, 10_000):
+            yield to_batch(ListedFile, [ListedFile(f"/lake/{first + at}") for at in range(10_000)])
+
+frame = rows.map_in_arrow(session("local[1]").range(1), find, rows.ddl_of(ListedFile))
+print(bundles.Listing.of(frame, keep=True).size.files)
+"""
+
+
+def test_workers_print_nothing_of_a_listing_that_the_driver_does_not_keep(tmp_path):
+    listed = subprocess.run(
+        [sys.executable, "-c", LISTS_MANY], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert listed.stdout == "300000\n"
+    assert "Traceback" not in listed.stderr
