@@ -35,6 +35,7 @@ from sbbf_tool.reports.rows import (
     Row,
 )
 from sbbf_tool.running.outcome import NOTHING_TO_DO, has_nothing_to_do
+from sbbf_tool.storage.interrupts import SIGNALS
 
 if TYPE_CHECKING:
     from sbbf_tool.running.plan import Plan, Rows
@@ -344,10 +345,6 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
-_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
-"""The signals that end a run early."""
-
-
 @contextmanager
 def interrupts_later() -> Iterator[None]:
     """Handle an interrupt that arrives in this block when the block has ended."""
@@ -357,7 +354,7 @@ def interrupts_later() -> Iterator[None]:
         return
     received: list[tuple[int, Any]] = []
     handlers: dict[signal.Signals, Callable[[int, Any], Any]] = {}
-    for number in _INTERRUPTS:
+    for number in SIGNALS:
         handler = signal.getsignal(number)
         if callable(handler):
             handlers[number] = handler

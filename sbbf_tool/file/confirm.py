@@ -122,12 +122,8 @@ def drop_deleted(
     remaining = {}
     for row_group, values in by_row_group.items():
         rows_of_group = rows - first_rows[row_group]
-        remaining[row_group] = keep_rows(values, partial(_are_among, rows_of_group))
+        remaining[row_group] = keep_rows(values, partial(np.isin, test_elements=rows_of_group))
     return RemainingRows(remaining, doubt, unreadable)
-
-
-def _are_among(chosen: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.isin(rows, chosen)
 
 
 def keep_rows(

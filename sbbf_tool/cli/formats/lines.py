@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import NAMES, Item, Output, OutputTarget, StandardOutput, Sums
+from sbbf_tool.cli.formats import NAMES, Item, Output, StandardOutput, Sums
 from sbbf_tool.cli.output import MOST_FILES, complain, encodable_json, terminal
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList
@@ -25,7 +25,11 @@ class PageOutput(Output):
     """The reports as the command's view shows them."""
 
     def begin(self) -> None:
-        self._page = _page_of(self._name, self._target)
+        self._page = Page(self._target.write)
+        if self._name == "markdown":
+            self._page = MarkdownPage(self._target.write)
+        elif isinstance(self._target, StandardOutput):
+            self._page = Page()
         self._most_files: int | None = MOST_FILES
         if self._view.has_rows_of_files:
             self._most_files = _MOST_CHANGED
@@ -61,14 +65,6 @@ class PageOutput(Output):
         if not self._view.is_single:
             self._view.show_end(self._page, sums.files)
         self._view.show_undo(self._page)
-
-
-def _page_of(name: str, target: OutputTarget) -> Page:
-    if name == "markdown":
-        return MarkdownPage(target.write)
-    if isinstance(target, StandardOutput):
-        return Page()
-    return Page(target.write)
 
 
 class Documents(Output):
