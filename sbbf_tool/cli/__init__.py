@@ -37,7 +37,7 @@ from sbbf_tool.errors import (
     describe_unexpected,
     exit_code_of,
 )
-from sbbf_tool.storage.interrupts import forget_interrupt, interrupt
+from sbbf_tool.storage.interrupts import SIGNALS, forget_interrupt, interrupt
 
 _SUMMARIES = {
     "Look": {
@@ -159,7 +159,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGINT):
+        for number in SIGNALS:
             if signal.getsignal(number) in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
                 continue
             is_interrupt = number == signal.SIGINT

@@ -146,10 +146,6 @@ def _remaining_of(column: ColumnAdvice) -> str:
     return f"{format_number(column.after_statistics, exact=True)} of {column.row_groups:,}"
 
 
-def _bitset_of(column: ColumnAdvice) -> int | None:
-    return None if column.verdict == "keep" else column.bitset_bytes
-
-
 _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 5),
@@ -157,7 +153,7 @@ _COLUMNS = (
     Heading("ndv", ESTIMATE, 3, _ndv_of),
     Heading("remaining", WORD, 4, _remaining_of),
     Heading("with value", ESTIMATE, 6, "row_groups_with_value"),
-    Heading("bitset", BYTES, 2, _bitset_of),
+    Heading("bitset", BYTES, 2, lambda row: None if row.verdict == "keep" else row.bitset_bytes),
     Heading("all filters", BYTES, of=_bytes_of),
     Heading("of data", RATE, 1, _share_of),
     Heading("skipped if absent", BYTES),

@@ -230,9 +230,7 @@ class Undo:
             label += "with the same PATHs: "
         else:
             fix = replace(fix, files=tuple(paths))
-        program, verb, *arguments = command_of(fix)
-        # PATHs may follow `--`.
-        page.command((program, verb, *options, *arguments), label)
+        page.command(command_of(fix, options), label)
 
 
 def _has_changes(report: ChangeReport) -> bool:

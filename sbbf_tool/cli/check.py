@@ -132,8 +132,7 @@ class _Total:
             count = sum(names.values())
             has_list = "" in names
             if has_list:
-                program, verb, *arguments = command_of(fix)
-                words = (program, verb, "--files-from", _LIST, *arguments)
+                words = command_of(fix, ("--files-from", _LIST))
             else:
                 words = command_of(replace(fix, files=tuple(names)))
             files = ""

@@ -33,7 +33,6 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, load_each, named
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import suggest
-from sbbf_tool.log import show_log
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -50,6 +49,22 @@ _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
 
+def _write_purpose(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """Write what a command does and its examples; in a full help, also how."""
+    paragraphs = cleandoc(command.help or "").split("\n\n")
+    if ctx.meta.get(BRIEF):
+        paragraphs = paragraphs[:2]
+    for paragraph in paragraphs:
+        if paragraph.startswith("\b"):
+            lines = paragraph.splitlines()[1:]
+        else:
+            lines = _wrap(paragraph, formatter.width - 2)
+        formatter.write("\n")
+        _write_lines(formatter, lines, 2)
+
+
 class Command(click.Command):
     """A command whose help lists its options by section, and whose options can be set in more
     places than its command line.
@@ -58,14 +73,13 @@ class Command(click.Command):
     line that begins with `$`.
     """
 
+    format_help_text = _write_purpose
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
         if option is not None:
             option.help = "Show this (-h), or all options (--help)."
         return option
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_purpose(self, ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         is_brief = bool(ctx.meta.get(BRIEF))
@@ -146,22 +160,6 @@ def _report_config(config: Config) -> None:
         note(f"sbbf: settings of {config.place} in {config.path}")
     if config.exposure is not None:
         warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
-
-
-def write_purpose(
-    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
-) -> None:
-    """Write what a command does and its examples; in a full help, also how."""
-    paragraphs = cleandoc(command.help or "").split("\n\n")
-    if ctx.meta.get(BRIEF):
-        paragraphs = paragraphs[:2]
-    for paragraph in paragraphs:
-        if paragraph.startswith("\b"):
-            lines = paragraph.splitlines()[1:]
-        else:
-            lines = _wrap(paragraph, formatter.width - 2)
-        formatter.write("\n")
-        _write_lines(formatter, lines, 2)
 
 
 def write_sections(
@@ -259,11 +257,10 @@ class CommandsByName(click.Group):
             ctx.exit(UsageError.exit_code)
         return super().parse_args(ctx, args)
 
+    format_help_text = _write_purpose
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(chain.from_iterable(self.sections.values()))
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_purpose(self, ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: Mapping[str, Sequence[str]] = self.sections
@@ -304,7 +301,7 @@ class CommandsByName(click.Group):
                 command.params += make()
         if not isinstance(command, click.Group):
             command.params.append(_config_option())
-        command.params += terminal_options(_show_log)
+        command.params += terminal_options()
         path = (*self.path, name)
         if isinstance(command, CommandsByName):
             command.path = path
@@ -329,11 +326,6 @@ class CommandsByName(click.Group):
         if self._sections:
             hint = f"no installed extension has it; {hint}"
         raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
-
-
-def _show_log(ctx: click.Context) -> None:
-    """Print the log of the package to standard error until the command line ends."""
-    ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 
 def _config_option() -> Option:

@@ -127,8 +127,7 @@ class Commits:
             fix = replace(fix, columns=change.change.columns)
         else:
             return
-        program, verb, *arguments = command_of(fix)
-        page.command((program, verb, *options, *arguments), "undo: ")
+        page.command(command_of(fix, options), "undo: ")
 
     def lines(self) -> Iterator[str]:
         """Yield a line per commit, and one about the files that vanished."""

@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from sbbf_tool.cli.options import changes_files
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.hints import suggest
@@ -64,13 +64,13 @@ class Config(Frozen):
 def read_config(path: str, ctx: click.Context) -> Config:
     """Read the settings of a command from the file that --config names. Raises UsageError, also if
     it has none for any command."""
-    config = _parse_config(path, _read(path, is_named=True), ctx, is_named=True)
-    if config is None:
-        raise UsageError(
-            f"the file has no table {_place(path, _names_of(ctx))}, nor one of another command",
-            file=path,
-        )
-    return config
+    with ErrorPlace(path):
+        config = _parse_config(path, _read(path, is_named=True), ctx, is_named=True)
+        if config is None:
+            raise UsageError(
+                f"the file has no table {_place(path, _names_of(ctx))}, nor one of another command"
+            )
+        return config
 
 
 def find_config(ctx: click.Context) -> Config | None:
@@ -85,7 +85,7 @@ def find_config(ctx: click.Context) -> Config | None:
             continue
         try:
             text = _read(path, is_named=False)
-            if os.path.basename(path) == _PROJECT and not _has_own_part(path, text):
+            if os.path.basename(path) == _PROJECT and not _has_own_part(text):
                 continue
             config = _parse_config(path, text, ctx, is_named=False)
         except UsageError as error:
@@ -103,22 +103,20 @@ def find_config(ctx: click.Context) -> Config | None:
     return None
 
 
-def _has_own_part(path: str, text: bytes) -> bool:
+def _has_own_part(text: bytes) -> bool:
     """Return whether a pyproject.toml has a table of sbbf; one that does not name it, in UTF-8 or
     UTF-16, is not even parsed."""
     if b"sbbf" not in text.replace(b"\0", b""):
         return False
-    tools = _table_in(_parse(path, text), "tool", path)
+    tools = _table_in(_parse(text), "tool")
     return tools is not None and "sbbf" in tools
 
 
-def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: str) -> None:
+def ensure_among(keys: Iterable[str], choices: Iterable[str], place: str) -> None:
     """Raise UsageError if a key is not one of the choices."""
     for key in keys:
         if key not in choices:
-            raise UsageError(
-                f"unknown setting {key!r}", file=path, place=place, hint=suggest(key, choices)
-            )
+            raise UsageError(f"unknown setting {key!r}", place=place, hint=suggest(key, choices))
 
 
 def _places() -> Iterator[str]:
@@ -145,32 +143,32 @@ def _read(path: str, *, is_named: bool) -> bytes:
         descriptor = os.open(path, os.O_RDONLY if is_named else READ)
         with open(descriptor, "rb") as stream:
             if not is_named and not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UsageError("not a regular file", file=path)
+                raise UsageError("not a regular file")
             text = stream.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
+        raise UsageError((error.strerror or "unreadable").lower()) from None
     except ValueError:
-        raise UsageError("not a valid file name", file=path) from None
+        raise UsageError("not a valid file name") from None
     if len(text) > _MOST_BYTES:
-        raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes", file=path)
+        raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes")
     return text
 
 
-def _parse(path: str, text: bytes) -> dict[str, Any]:
+def _parse(text: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(text.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"not TOML: {error}", file=path) from None
+        raise UsageError(f"not TOML: {error}") from None
 
 
 def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool) -> Config | None:
     """Return the settings of a command; None if the file has none for it or, if --config names the
     file, for any command."""
-    root: dict[str, Any] | None = _parse(path, text)
+    root: dict[str, Any] | None = _parse(text)
     for name in _prefix(path):
-        root = _table_in(root or {}, name, path)
+        root = _table_in(root or {}, name)
     if root is None:
         return None
     names = _names_of(ctx)
@@ -179,9 +177,9 @@ def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool)
     # Whether the file, or this part of it, is for sbbf alone.
     is_own = not is_named or os.path.basename(path) in (_OWN_NAME, _PROJECT)
     if is_own or not is_known:
-        ensure_among(root, choices, path, _place(path, []))
-    spark = _flatten(_table_in(root, SPARK, path) or {}, SPARK, path)
-    indexes = _indexes_of(_table_in(root, INDEXES, path) or {}, path)
+        ensure_among(root, choices, _place(path, []))
+    spark = _flatten(_table_in(root, SPARK) or {}, SPARK)
+    indexes = _indexes_of(_table_in(root, INDEXES) or {}, path)
     filters = root.get(FILTERS) if names[0] in _TAKE_FILTERS else None
     own: dict[str, Any] = {}
     if ENGINES in root and any(f"--{ENGINES}" in option.opts for option in ctx.command.params):
@@ -205,18 +203,18 @@ def _find_table(root: dict[str, Any], path: str, ctx: click.Context) -> dict[str
         if table is None:
             return None
         if depth > 0:
-            ensure_among(table, names_beside(level), path, _place(path, names[:depth]))
-        table = _table_in(table, names[depth], path)
+            ensure_among(table, names_beside(level), _place(path, names[:depth]))
+        table = _table_in(table, names[depth])
     return table
 
 
-def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
+def _table_in(table: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     """Return the table of this name in another one; None if there is none. Raises UsageError if it
     is something else."""
     inner = table.get(name)
     if inner is None or isinstance(inner, dict):
         return inner
-    raise UsageError(f"{name} must be a table, not {inner!r}", file=path)
+    raise UsageError(f"{name} must be a table, not {inner!r}")
 
 
 def _indexes_of(table: Mapping[str, Any], path: str) -> dict[str, str]:
@@ -226,7 +224,7 @@ def _indexes_of(table: Mapping[str, Any], path: str) -> dict[str, str]:
     indexes = {}
     for lake, index in table.items():
         if not isinstance(index, str):
-            raise UsageError(f"the index of {lake} must be text, not {index!r}", file=path)
+            raise UsageError(f"the index of {lake} must be text, not {index!r}")
         indexes[full_name(lake, folder)] = full_name(index, folder)
     return indexes
 
@@ -239,17 +237,17 @@ def full_name(name: str, folder: str = "") -> str:
     return os.path.abspath(os.path.join(folder, local_path(name)))
 
 
-def _flatten(value: object, name: str, path: str) -> dict[str, str]:
+def _flatten(value: object, name: str) -> dict[str, str]:
     """Return the settings in a table by their full names, as text. Raises UsageError."""
     if isinstance(value, dict):
         settings = {}
         for key, inner in value.items():
-            settings.update(_flatten(inner, f"{name}.{key}", path))
+            settings.update(_flatten(inner, f"{name}.{key}"))
         return settings
     if isinstance(value, bool):
         return {name: str(value).lower()}
     if not isinstance(value, str | int | float):
-        raise UsageError(f"{name} must be text, a number, true or false", file=path)
+        raise UsageError(f"{name} must be text, a number, true or false")
     return {name: str(value)}
 
 

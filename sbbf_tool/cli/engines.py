@@ -30,10 +30,6 @@ def _count_used(engine: EngineReport) -> str:
     return f"{used} of {len(engine.verdicts)}"
 
 
-def _count_harmful(engine: EngineReport) -> int | None:
-    return sum(verdict.is_harmful for verdict in engine.verdicts) or None
-
-
 def _describe_predicates(engine: EngineReport) -> str:
     """Return which predicates query a filter or, for an engine that uses none, why."""
     return engine.predicates or engine.default_explanation
@@ -43,7 +39,9 @@ _ENGINES = (
     Heading("engine", NAME, of="name"),
     Heading("tested release", WORD, 2, "version"),
     Heading("types used", WORD, of=_count_used),
-    Heading("harmful", COUNT, of=_count_harmful),
+    Heading(
+        "harmful", COUNT, of=lambda engine: sum(each.is_harmful for each in engine.verdicts) or None
+    ),
     Heading("predicates", SUMMARY, 1, _describe_predicates),
 )
 _ENGINE = (

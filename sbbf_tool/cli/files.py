@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from copy import copy
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,7 @@ from sbbf_tool.cli.settings import index_of, spark_settings
 from sbbf_tool.cli.values import read_names
 
 if TYPE_CHECKING:
-    from sbbf_tool.running.plan import Plan, PlanPart
-    from sbbf_tool.running.progress import RunProgress
+    from sbbf_tool.running.plan import Plan
     from sbbf_tool.running.request import RunRequest
     from sbbf_tool.running.selection import ListedNames, Selection
     from sbbf_tool.spark.runner import Spark
@@ -205,7 +203,9 @@ class Files:
             as_files=self.as_files,
             index=self._find_index(),
             table_format=self.table_format,
-            watch=_watch,
+            watch=lambda plan, part: show_progress(
+                has_bytes=part.work.reads_data, listing=plan.lister(part)
+            ),
             **options,
         )
 
@@ -283,11 +283,6 @@ class Files:
             context.meta["sbbf.runner"] = runner
             context.call_on_close(runner.close)
         return runner
-
-
-def _watch(plan: Plan, part: PlanPart) -> AbstractContextManager[RunProgress]:
-    """Show the progress of a part of a run."""
-    return show_progress(has_bytes=part.work.reads_data, listing=plan.lister(part))
 
 
 def over_files(

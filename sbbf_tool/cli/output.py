@@ -13,7 +13,7 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from threading import RLock
@@ -26,6 +26,7 @@ from sbbf_tool.cli.options import OUTPUT, Option
 from sbbf_tool.cli.spelling import name_options
 from sbbf_tool.cli.tables import Plain
 from sbbf_tool.display import escape, redact_text, to_json
+from sbbf_tool.log import show_log
 from sbbf_tool.numbers import format_count
 
 
@@ -111,9 +112,8 @@ _PREFIX = "terminal_"
 """Beginning of the names of parameters that set an attribute of the terminal."""
 
 
-def terminal_options(show_log: Callable[[click.Context], None]) -> list[Option]:
-    """Build the options that every command has, and that change only what is printed; `show_log` is
-    called for `--verbose`."""
+def terminal_options() -> list[Option]:
+    """Build the options that every command has, and that change only what is printed."""
 
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         name = str(param.name).removeprefix(_PREFIX)
@@ -123,7 +123,9 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[Option]:
             setattr(terminal(), _OPPOSITES[name], False)
         setattr(terminal(), name, value)
         if name == "verbose" and not ctx.resilient_parsing:
-            show_log(ctx)
+            # Until the command line ends, the log of the package is printed too.
+            log = show_log(lambda message: complain(f"sbbf: {message}", kind="note"))
+            ctx.find_root().with_resource(log)
 
     def option(names: list[str], text: str) -> Option:
         return Option(

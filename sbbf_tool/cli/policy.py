@@ -14,7 +14,6 @@ from sbbf_tool.cli.config_file import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.options import RATIO, RULES, SIZE, VIEW, Option, engines_option, pure_setting
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.errors import ErrorPlace, UsageError
-from sbbf_tool.frozen import replace
 
 if TYPE_CHECKING:
     from sbbf_tool.rules.catalog import PathEntry, PathPolicies, Policy
@@ -142,21 +141,17 @@ def _path_entries(ctx: click.Context, config: Config, names: Container[str]) -> 
     }
     folder = os.path.dirname(os.path.abspath(config.path))
     for table in tables:
-        ensure_among(table, ["paths", *options], config.path, place)
         globs = table.get("paths")
-        if not _are_globs(globs):
-            raise UsageError(
-                f"paths must be a glob or a list of globs, not {globs!r}",
-                file=config.path,
-                place=place,
-            )
         settings = {}
-        for key, value in table.items():
-            if key == "paths":
-                continue
-            option = options[key]
-            ensure_kind(option, key, value, replace(config, place=place))
-            settings[str(option.name)] = option.type_cast_value(ctx, value)
+        with ErrorPlace(config.path, place):
+            ensure_among(table, ["paths", *options], place)
+            if not _are_globs(globs):
+                raise UsageError(f"paths must be a glob or a list of globs, not {globs!r}")
+            for key, value in table.items():
+                if key != "paths":
+                    option = options[key]
+                    ensure_kind(option, key, value)
+                    settings[str(option.name)] = option.type_cast_value(ctx, value)
         globs = (globs,) if isinstance(globs, str) else tuple(globs)
         yield PathEntry(folder, globs, settings, f"{config.path}: {place}")
 

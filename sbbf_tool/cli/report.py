@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Item, Output, Outputs, View
+from sbbf_tool.cli.formats import Item, Output, Outputs, Sums, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (
@@ -35,6 +35,7 @@ from sbbf_tool.reports.rows import (
     Row,
 )
 from sbbf_tool.running.outcome import NOTHING_TO_DO, has_nothing_to_do
+from sbbf_tool.storage.interrupts import SIGNALS
 
 if TYPE_CHECKING:
     from sbbf_tool.running.plan import Plan, Rows
@@ -213,7 +214,7 @@ class _Printer:
         code = view.answer(codes) if self.error is None else 0
         summary = None if self._is_single else self._summarize(code, has_sums=True)
         for output in self._outputs:
-            output.end(summary, str(self))
+            output.end(Sums(summary, str(self)))
         return code
 
     def _counts(self) -> Counter[str]:
@@ -289,7 +290,7 @@ class _Printer:
             "replace it",
             kind="note",
         )
-        self._outputs[-1].end(self._summarize(code, has_sums=False), str(self))
+        self._outputs[-1].end(Sums(self._summarize(code, has_sums=False), str(self)))
         return True
 
     def note_commits(self) -> None:
@@ -344,10 +345,6 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
-_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
-"""The signals that end a run early."""
-
-
 @contextmanager
 def interrupts_later() -> Iterator[None]:
     """Handle an interrupt that arrives in this block when the block has ended."""
@@ -357,7 +354,7 @@ def interrupts_later() -> Iterator[None]:
         return
     received: list[tuple[int, Any]] = []
     handlers: dict[signal.Signals, Callable[[int, Any], Any]] = {}
-    for number in _INTERRUPTS:
+    for number in SIGNALS:
         handler = signal.getsignal(number)
         if callable(handler):
             handlers[number] = handler

@@ -24,7 +24,7 @@ from sbbf_tool.cli.config_file import (
     read_config,
 )
 from sbbf_tool.cli.options import RATIO, SIZE, Option, name_of, settable_options
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import parse_ratio
 
@@ -70,7 +70,10 @@ def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
     elif path is None:
         config = find_config(ctx)
     ctx.meta[_META] = config
-    ctx.default_map = {} if config is None else _settings_of_file(ctx, config)
+    ctx.default_map = {}
+    if config is not None:
+        with ErrorPlace(config.path, config.place):
+            ctx.default_map = _settings_of_file(ctx, config)
 
 
 def used_config(ctx: click.Context) -> Config | None:
@@ -236,7 +239,7 @@ def _fixed_options(command: click.Command) -> set[str]:
     return {option.key for option in options - set(settable_options(command))}
 
 
-def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
+def ensure_kind(option: click.Option, key: str, value: object) -> None:
     """Raise UsageError if a value of a configuration file has another type than the option
     takes."""
     kind = _kind_of(option)
@@ -246,29 +249,22 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
     if key == ENGINES:
         description += " with at least one name, such as all"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
-    raise UsageError(
-        f"{key} must be {description}, not {text}", file=config.path, place=config.place
-    )
+    raise UsageError(f"{key} must be {description}, not {text}")
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
     options = {option.key: option for option in settable_options(ctx.command)}
     options.pop("config", None)
     for key in config.table.keys() & {"config", *_fixed_options(ctx.command)}:
-        raise UsageError(
-            f"--{key} has no key",
-            file=config.path,
-            place=config.place,
-            hint="give it on the command line",
-        )
+        raise UsageError(f"--{key} has no key", hint="give it on the command line")
     keys = [*options]
     if "--fail-on" in map(name_of, ctx.command.params):
         keys.append("paths")
-    ensure_among(config.table, keys, config.path, config.place)
+    ensure_among(config.table, keys, config.place)
     settings = {}
     for key, value in config.table.items():
         if key in options:
-            ensure_kind(options[key], key, value, config)
+            ensure_kind(options[key], key, value)
             settings[str(options[key].name)] = tuple(value) if isinstance(value, list) else value
     return settings
 

@@ -47,14 +47,16 @@ def name_options(message: str) -> str:
     return start + separator + hint
 
 
-def command_of(fix: Fix) -> tuple[str, ...]:
-    """Return the command that makes a change, as a list of program and arguments."""
+def command_of(fix: Fix, options: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the command that makes a change, with further options, as a list of program and
+    arguments."""
     arguments: list[str] = []
     for name, value in fix.parameters().items():
         arguments += _words(name, value)
     command = _COMMANDS.get(fix.verb) or named("fixes").get(fix.verb, (fix.verb,))
-    words = ("sbbf", *command)
+    words = ("sbbf", *command, *options)
     if any(name.startswith("-") for name in fix.files):
+        # PATHs may follow `--`.
         return (*words, *arguments, "--", *fix.files)
     return (*words, *fix.files, *arguments)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.cli import render
@@ -124,7 +124,7 @@ class _VerifyView(View["VerifyReport"]):
             page.table(_COLUMNS, report.filters, matters=lambda row: not row.is_verified)
         else:
             page.table(_SUMS, _sum_up(report.filters))
-            page.table(_COLUMNS, _list_failures(report.filters))
+            page.table(_COLUMNS, [row for row in report.filters if not row.is_verified])
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
         filters = _count_verified(verified, len(report.filters))
@@ -135,12 +135,6 @@ class _VerifyView(View["VerifyReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         page.say(f"{files}; {_count_verified(self.total['verified'], self.total['filters'])}")
-
-
-def _list_failures(filters: Iterable[FilterVerification]) -> Iterator[FilterVerification]:
-    for row in filters:
-        if not row.is_verified:
-            yield row
 
 
 def _sum_up(filters: Iterable[FilterVerification]) -> Iterator[_ColumnSum]:
@@ -166,15 +160,9 @@ def _sum_up(filters: Iterable[FilterVerification]) -> Iterator[_ColumnSum]:
             type_name,
             sums["values"],
             sums["false negatives"],
-            _mean(rates),
+            sum(rates) / len(rates) if rates else None,
             result,
         )
-
-
-def _mean(rates: Sequence[float]) -> float | None:
-    if not rates:
-        return None
-    return sum(rates) / len(rates)
 
 
 def _count_verified(verified: int, filters: int) -> str:

@@ -8,13 +8,12 @@ window at a time, and another process gets the ranges instead of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.hits import FileAnswers, tuple_of_few
 from sbbf_tool.file.missing_column import MissingColumn
-from sbbf_tool.file.table_file import Deletes, TableFile
+from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.file.texts import text_of
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.notation import CANNOT_SAY, MAYBE
@@ -49,7 +48,8 @@ class RowRange(NamedTuple):
     row_group: int
     first: int
     """Number in the file of the first row."""
-    num_rows: int
+    end: int
+    """That of the row after the last."""
 
 
 class AllRows(Frozen):
@@ -73,7 +73,7 @@ class AllRows(Frozen):
         """Count the rows of each row group that has any. Raises as a call does."""
         counts = {}
         for each in self.ranges:
-            count = each.num_rows
+            count = each.end - each.first
             if self.deletes:
                 count = sum(map(len, self._windows(each)))
             if count:
@@ -81,9 +81,8 @@ class AllRows(Frozen):
         return counts
 
     def _windows(self, rows: RowRange) -> Iterator[Sequence[int]]:
-        end = rows.first + rows.num_rows
-        for start in range(rows.first, end, _WINDOW):
-            window = range(start, min(start + _WINDOW, end))
+        for start in range(rows.first, rows.end, _WINDOW):
+            window = range(start, min(start + _WINDOW, rows.end))
             if self.deletes:
                 yield _without(window, self.deletes)
             else:
@@ -153,10 +152,9 @@ def _confirm(
     texts = {at: text_of(first.values[at]) for at in possible}
     certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
     certain_texts = tuple(texts[at] for at in certain)
-    path = file.path
-    deletes = path.deletes if isinstance(path, TableFile) else ()
-    ranges = _ranges(file, row_groups)
-    rows = AllRows(ranges, deletes, certain_texts, about.name)
+    starts = file.footer.first_rows()
+    ranges = tuple(RowRange(at, starts[at], starts[at + 1]) for at in row_groups)
+    rows = AllRows(ranges, file.deletes, certain_texts, about.name)
     doubt = _doubt_of(also)
     counts = dict.fromkeys(row_groups, 0)
     unreadable: tuple[str, ...] = ()
@@ -184,13 +182,6 @@ def _confirm(
     if with_rows and certain:
         listed = LongSequence(RowMatch, rows, num_rows * len(certain))
     return FileAnswers(tuple(hits), (), tuple_of_few(listed), unreadable)
-
-
-def _ranges(file: ParquetFile, row_groups: Sequence[int]) -> tuple[RowRange, ...]:
-    stated_counts = map(file.footer.num_rows, range(file.footer.num_row_groups))
-    counts = [max(count or 0, 0) for count in stated_counts]
-    first_rows = [0, *accumulate(counts)]
-    return tuple(RowRange(at, first_rows[at], counts[at]) for at in row_groups)
 
 
 def _doubt_of(conditions: Sequence[ColumnCondition]) -> str | None:

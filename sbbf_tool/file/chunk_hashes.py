@@ -132,15 +132,11 @@ class StoredValues:
         return _Run(num_values, hashes, hashes_of_equals, extremes)
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
-        return plain_pages.PlainChunk(
-            self._read, self._column, self._pages.meta, self._pages.ensure_size
-        )
+        return plain_pages.PlainChunk(self._pages._replace(read=self._read), self._column)
 
     def _decode_pages(self) -> Iterator[_Run]:
-        from sbbf_tool.parquet.values import read_chunk
-
         self.bytes_read += self._pages.bytes
-        for run in read_chunk(self._file.footer, self._row_group, self._column, self._pages):
+        for run in self._file.values(self._row_group, self._column):
             hashes = run.hashes()
             hashes_of_equals = run.hashes_of_equals()
             extremes = None if self._check is None else run.extremes()

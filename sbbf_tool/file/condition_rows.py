@@ -21,7 +21,6 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.parquet.ordering import find_sides
 from sbbf_tool.parquet.statistics import order_of
-from sbbf_tool.parquet.values import read_chunk
 from sbbf_tool.predicates import (
     ANYTHING,
     BY_ENGINE,
@@ -47,9 +46,9 @@ class DecidedRows(NamedTuple):
     """Rows that satisfy the condition."""
     possible: NDArray[np.bool_]
     """These, and rows of which reading does not show it."""
-    doubt: str | None
+    doubt: str | None = None
     """Why reading does not show it."""
-    unreadable: Sequence[str]
+    unreadable: Sequence[str] = ()
 
 
 def decide_rows(condition: FileCondition, row_group: int) -> DecidedRows:
@@ -154,8 +153,7 @@ class _PartsInRows:
         if column.max_definition == 0 and answer == ABSENT:
             return np.zeros(self._num_rows, np.bool_)
         nulls = np.ones(self._num_rows, np.bool_)
-        pages = self._file.pages(self._row_group, column)
-        for values in read_chunk(self._file.footer, self._row_group, column, pages, with_rows=True):
+        for values in self._file.values(self._row_group, column, with_rows=True):
             nulls[values.rows] = False
         self._nulls[column.index] = nulls
         return nulls
@@ -195,8 +193,7 @@ class _PartsInRows:
         nulls = np.ones(self._num_rows, np.bool_)
         may_be_true = np.zeros_like(nulls)
         may_be_false = np.zeros_like(nulls)
-        pages = self._file.pages(self._row_group, column)
-        for values in read_chunk(self._file.footer, self._row_group, column, pages, with_rows=True):
+        for values in self._file.values(self._row_group, column, with_rows=True):
             sides = find_sides(values, keys)
             equal = ~(sides.below | sides.above)
             holds = np.zeros_like(equal)

@@ -122,12 +122,8 @@ def drop_deleted(
     remaining = {}
     for row_group, values in by_row_group.items():
         rows_of_group = rows - first_rows[row_group]
-        remaining[row_group] = keep_rows(values, partial(_are_among, rows_of_group))
+        remaining[row_group] = keep_rows(values, partial(np.isin, test_elements=rows_of_group))
     return RemainingRows(remaining, doubt, unreadable)
-
-
-def _are_among(chosen: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.isin(rows, chosen)
 
 
 def keep_rows(
@@ -274,8 +270,7 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
         first_bytes = (data_start or end) - start
         file.source.prefetch([(start, first_bytes)])
         entries: _Entries | None = None
-        chunk = PlainChunk(pages.read, column, pages.meta, pages.ensure_size)
-        for page in chunk.pages():
+        for page in PlainChunk(pages, column).pages():
             if not isinstance(page, PlainPage):
                 if entries:
                     rows_of, indices = page()
@@ -302,8 +297,6 @@ def _search_values(
 ) -> Iterator[_Matches]:
     """Yield values, also those that are `alone`, and rows that have them; pyarrow decodes the
     pages."""
-    from sbbf_tool.parquet.values import read_chunk
-
     nulls = []
     nans = []
     booleans = {}
@@ -319,9 +312,7 @@ def _search_values(
     if nulls:
         num_flags = file.footer.num_rows(row_group) or 0
     is_null = np.ones(num_flags, np.bool_)
-    column = question.column
-    pages = file.pages(row_group, column)
-    for values in read_chunk(file.footer, row_group, column, pages, with_rows=True):
+    for values in file.values(row_group, question.column, with_rows=True):
         rows = values.rows
         assert rows is not None
         if nulls:

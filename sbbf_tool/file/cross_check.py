@@ -155,15 +155,12 @@ def _decode(
     Raises RefusedError if pyarrow decodes other values than `values`, UnreadableError if it cannot
     decode the chunk.
     """
-    from sbbf_tool.parquet.values import read_chunk
-
     row_group, number = key
     column = file.footer.columns[number]
     decoded_values = StatisticsCheck(file.footer, row_group, column)
     count = 0
     missing = 0
-    pages = file.pages(row_group, column)
-    for run in read_chunk(file.footer, row_group, column, pages):
+    for run in file.values(row_group, column):
         missing += bloom.count_missing(run.hashes())
         decoded_values.add(run.extremes())
         count += len(run)

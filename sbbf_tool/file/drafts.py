@@ -132,14 +132,11 @@ def in_dialect(
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     """Return some values of a chunk, each once, from its first pages. Raises UnreadableError."""
-    from sbbf_tool.parquet.values import read_chunk
-
     sample: dict[bytes, None] = {}
     reason = file.encryption_of(row_group, column)
     if reason is not None:
         raise UnreadableError(reason)
-    pages = file.pages(row_group, column)
-    with closing(read_chunk(file.footer, row_group, column, pages)) as runs:
+    with closing(file.values(row_group, column)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
             for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS]):

@@ -56,7 +56,4 @@ def _material_beside(path: str) -> Callable[[str], bytes | None]:
             content = source.read_up_to(0, MOST_BYTES + 1)
             return parse_material_file(content)
 
-    def look_up(reference: str) -> bytes | None:
-        return read_materials().get(reference)
-
-    return look_up
+    return lambda reference: read_materials().get(reference)

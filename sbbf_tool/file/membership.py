@@ -19,9 +19,8 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file import drafts, misses
-from sbbf_tool.file.chunk_hashes import StoredValues
-from sbbf_tool.file.cross_check import is_tested
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.wrong_statistics import count_by_pages
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
@@ -145,33 +144,24 @@ class _Tally:
         may be an unused entry of a dictionary, or pyarrow is needed to know that the pages were
         read correctly (`cross_check`).
         """
-        column = self._column
-        check = StatisticsCheck(file.footer, row_group, column)
-        if column.max_repetition or not check.is_complete:
+        if not StatisticsCheck(file.footer, row_group, self._column).is_complete:
             return False
-        if not is_tested(file.footer.metadata.created_by):
+        count = count_by_pages(file, row_group, self._column, self._holds)
+        self.values = count or 0
+        return count is not None
+
+    def _holds(self, hashes: memoryview) -> bool:
+        if self._bloom.count_missing(hashes):
             return False
-        try:
-            file.footer.ensure_counts(row_group, column)
-            values = StoredValues(file, (row_group, column.index), check, counts_all=True)
-            for hashes in filter(len, values.hashes()):
-                if self._bloom.count_missing(hashes):
-                    return False
-                self._mark_keys(hashes)
-        except UnreadableError:
-            return False
-        self.values = values.count
-        return not check.contradictions(values.count)
+        self._mark_keys(hashes)
+        return True
 
     def decode(self, file: ParquetFile, row_group: int) -> tuple[str, ...]:
         """Query the filter for all values of a chunk, and return the statistics that they
         contradict."""
-        from sbbf_tool.parquet.values import read_chunk
-
         self.values = 0
         check = StatisticsCheck(file.footer, row_group, self._column)
-        pages = file.pages(row_group, self._column)
-        for values in read_chunk(file.footer, row_group, self._column, pages):
+        for values in file.values(row_group, self._column):
             check.add(values.extremes())
             self._add(values)
         return check.contradictions(self.values)

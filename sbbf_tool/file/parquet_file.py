@@ -8,7 +8,7 @@ content. This module combines them, and adds the file's name to the errors of th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,8 @@ from sbbf_tool.storage.source import PlannedSource, Source
 # are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
+    from sbbf_tool.file.table_file import Deletes
+    from sbbf_tool.parquet.values import PlainValues
     from sbbf_tool.storage.inputs import FileIn, Readable
 
 # A filter up to this size is fetched with its header, because a second request would cost more.
@@ -181,6 +183,11 @@ class ParquetFile:
     def table(self) -> str | None:
         """The table that has the file, as the user named it; None for other files."""
         return self.path.table if isinstance(self.path, TableFile) else None
+
+    @property
+    def deletes(self) -> tuple[Deletes, ...]:
+        """The deletes of a table that apply to the file."""
+        return self.path.deletes if isinstance(self.path, TableFile) else ()
 
     @property
     def is_in_table(self) -> bool:
@@ -360,6 +367,15 @@ class ParquetFile:
             key = (row_group, column.index)
             decrypted = DecryptedPages(self.source.read_up_to, self._cipher, key, meta)
             return with_checked_sizes(decrypted.as_pages(), self.context.limit.ensure)
+
+    def values(
+        self, row_group: int, column: Column, *, with_rows: bool = False
+    ) -> Generator[PlainValues, None, None]:
+        """Yield all non-null values of a chunk, which pyarrow decodes; see `read_chunk`."""
+        from sbbf_tool.parquet.values import read_chunk
+
+        pages = self.pages(row_group, column)
+        return read_chunk(self.footer, row_group, column, pages, with_rows=with_rows)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
         if self.footer.index is not None:

@@ -217,10 +217,6 @@ def _parse_number(text: str) -> tuple[bool, Decimal]:
     return False, number
 
 
-def _parse_boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
 _PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
     (
         re.compile(
@@ -241,7 +237,11 @@ _PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
         lambda text: iso8601.parse_time(text)[:2],
         "a time of day, such as '12:30:00'",
     ),
-    (re.compile("bool(ean)?"), _parse_boolean, "true or false"),
+    (
+        re.compile("bool(ean)?"),
+        lambda text: {"true": True, "false": False}[text.lower()],
+        "true or false",
+    ),
     (re.compile("uuid"), UUID, "a UUID"),
 )
 """How values of a type are parsed so that they compare as in the type, and what they are; bytes and

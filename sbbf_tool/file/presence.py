@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
-from itertools import accumulate, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sbbf_tool.file.condition_rows import decide_rows
+from sbbf_tool.file.condition_rows import DecidedRows, decide_rows
 from sbbf_tool.file.confirm import (
     ROUNDED,
     Match,
@@ -28,7 +28,6 @@ from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.hits import FileAnswers, find_answers, tuple_of_few
 from sbbf_tool.file.pruning import RowGroupAnswers, query_or_doubt
 from sbbf_tool.file.question import Question
-from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.reports.probe import (
@@ -56,17 +55,6 @@ class _ReadValues(NamedTuple):
     """What reading does not show."""
     unreadable: Sequence[str] = ()
     """Column chunks that cannot be read: place and reason."""
-
-
-class _SatisfyingRows(NamedTuple):
-    """The rows of a row group that satisfy a condition: a flag for each row."""
-
-    certain: NDArray[np.bool_]
-    possible: NDArray[np.bool_]
-    """These, and rows of which reading does not show it."""
-    doubt: str | None = None
-    """Why reading does not show it."""
-    unreadable: Sequence[str] = ()
 
 
 class _Subject(NamedTuple):
@@ -196,8 +184,7 @@ def _conclude(
     with_rows: bool,
 ) -> FileAnswers:
     """Leave out the rows that a table has deleted; return what is present, and the rows."""
-    path = file.path
-    deletes = path.deletes if isinstance(path, TableFile) else ()
+    deletes = file.deletes
     keeps_rows = bool(with_rows or deletes)
     presence = _Presence(subject)
     kept: dict[int, list[ValueRows]] = {}
@@ -208,7 +195,7 @@ def _conclude(
             presence.add(row_group, values)
     doubt = None
     unreadable: Sequence[str] = ()
-    first_rows = _list_first_rows(file) if kept else []
+    first_rows = file.footer.first_rows() if kept else []
     if kept and deletes:
         remaining = drop_deleted(kept, first_rows, deletes)
         kept = remaining.by_row_group
@@ -222,12 +209,6 @@ def _conclude(
         num_rows = presence.count_rows()
         rows = tuple_of_few(LongSequence(RowMatch, list_rows, num_rows))
     return FileAnswers(tuple(presence.hits(doubt)), (), rows, unreadable)
-
-
-def _list_first_rows(file: ParquetFile) -> list[int]:
-    """List the number in the file of the first row of each row group."""
-    counts = map(file.footer.num_rows, range(file.footer.num_row_groups))
-    return list(accumulate((count or 0 for count in counts), initial=0))
 
 
 def _list_rows(
@@ -312,16 +293,16 @@ def _keep_rows(
 
 def _find_rows(
     file: ParquetFile, condition: NarrowedCondition, row_group: int, possible: NDArray[np.bool_]
-) -> _SatisfyingRows:
+) -> DecidedRows:
     """Find the rows that satisfy a condition. Nothing is read if no row is possible."""
     certain = np.zeros_like(possible)
     about = condition.about
     if not isinstance(about, Question):
         certain |= any(map(about.is_in_all_rows, condition.condition.values))
         reason = None if certain.all() else about.reason
-        return _SatisfyingRows(certain, np.ones_like(possible), reason)
+        return DecidedRows(certain, np.ones_like(possible), reason)
     if not possible.any():
-        return _SatisfyingRows(certain, certain)
+        return DecidedRows(certain, certain)
     rounded = np.zeros_like(possible)
     content = _read(file, about, condition.answers[row_group])
     for match, rows in content.values:
@@ -329,11 +310,11 @@ def _find_rows(
         flags[np.asarray(rows, np.int64)] = True
     doubt = _find_doubt(content.rest)
     if doubt is not None:
-        return _SatisfyingRows(certain, np.ones_like(possible), doubt, content.unreadable)
+        return DecidedRows(certain, np.ones_like(possible), doubt, content.unreadable)
     either = certain | rounded
     if (possible & either & ~certain).any():
         doubt = ROUNDED
-    return _SatisfyingRows(certain, either, doubt, content.unreadable)
+    return DecidedRows(certain, either, doubt, content.unreadable)
 
 
 def _find_doubt(answers: RowGroupAnswers) -> str | None:

@@ -300,8 +300,7 @@ def by_dictionary(
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
         file.source.prefetch([(start, dictionary_bytes)])
-        chunk = PlainChunk(pages.read, column, pages.meta, pages.ensure_size)
-        page = chunk.dictionary()
+        page = PlainChunk(pages, column).dictionary()
         if page is None:
             reason = "its dictionary page is very large, or has an unsupported codec"
             return BulkAnswer(answer=CANNOT_SAY, reason=reason)

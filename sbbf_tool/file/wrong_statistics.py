@@ -5,6 +5,8 @@ Verification of a filter does the same on its way (`membership`); here no filter
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.cross_check import is_tested
@@ -19,32 +21,36 @@ def find_wrong_statistics(file: ParquetFile, row_group: int, column: Column) -> 
 
     Raises UnreadableError and RefusedError if the values cannot be read.
     """
-    if StatisticsCheck(file.footer, row_group, column).states_nothing:
-        return ()
-    if _agrees_with_pages(file, row_group, column):
-        return ()
-    from sbbf_tool.parquet.values import read_chunk
-
     check = StatisticsCheck(file.footer, row_group, column)
+    if check.states_nothing or count_by_pages(file, row_group, column) is not None:
+        return ()
     count = 0
-    pages = file.pages(row_group, column)
-    for values in read_chunk(file.footer, row_group, column, pages):
+    for values in file.values(row_group, column):
         check.add(values.extremes())
         count += len(values)
     return check.contradictions(count)
 
 
-def _agrees_with_pages(file: ParquetFile, row_group: int, column: Column) -> bool:
-    """Return whether the values agree with the statistics as far as dictionaries and PLAIN pages
-    show it, which pyarrow then need not decode."""
+def count_by_pages(
+    file: ParquetFile,
+    row_group: int,
+    column: Column,
+    accepts: Callable[[memoryview], bool] = lambda hashes: True,
+) -> int | None:
+    """Count the values of a chunk if dictionaries and PLAIN pages show that they agree with the
+    statistics, so that pyarrow need not decode them; None if not.
+
+    `accepts` gets their hashes, run by run, and may decline them.
+    """
     if column.max_repetition or not is_tested(file.footer.metadata.created_by):
-        return False
+        return None
     check = StatisticsCheck(file.footer, row_group, column)
     try:
         file.footer.ensure_counts(row_group, column)
         values = StoredValues(file, (row_group, column.index), check, counts_all=True)
-        for _ in values.hashes():
-            pass
+        for hashes in filter(len, values.hashes()):
+            if not accepts(hashes):
+                return None
     except UnreadableError:
-        return False
-    return not check.contradictions(values.count)
+        return None
+    return None if check.contradictions(values.count) else values.count

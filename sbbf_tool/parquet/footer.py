@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, product
+from itertools import accumulate, chain, product
 from typing import NamedTuple
 
 from sbbf_tool.errors import NotParquetError, UnreadableError
@@ -115,6 +115,11 @@ class Footer(FooterStructs):
         """Return the rows of a row group as stated."""
         rows: int | None = self.row_group(row_group).num_rows
         return rows
+
+    def first_rows(self) -> list[int]:
+        """Return the number in the file of the first row of each row group, and of all rows."""
+        counts = map(self.num_rows, range(self.num_row_groups))
+        return list(accumulate((max(count or 0, 0) for count in counts), initial=0))
 
     def chunk_meta(self, row_group: int, column: int) -> ChunkMeta:
         """Return what the footer states about a column chunk."""

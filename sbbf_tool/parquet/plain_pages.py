@@ -34,8 +34,7 @@ from sbbf_tool.parquet.idl.ttypes import (
 from sbbf_tool.parquet.page_runs import SMALL_PAGE, PageRun, PageSpan, RunReader
 from sbbf_tool.parquet.pages import (
     DICTIONARY_ENCODINGS,
-    EnsureSize,
-    Read,
+    ChunkPages,
     StoredPage,
     page_range,
     read_page,
@@ -98,21 +97,14 @@ class _DataPages(NamedTuple):
 
 
 class PlainChunk:
-    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or
-    raises an error."""
+    """One column chunk, page by page."""
 
-    def __init__(
-        self,
-        read: Read,
-        column: Column,
-        meta: ColumnMetaData,
-        ensure_size: EnsureSize = lambda stored, size: None,
-    ) -> None:
-        self._ensure_size = ensure_size
+    def __init__(self, pages: ChunkPages, column: Column) -> None:
+        self._ensure_size = pages.ensure_size
         self._column = column
-        self._meta = meta
-        self._start, self._end = page_range(meta)
-        self._runs = RunReader(read, column, meta.codec, self._end)
+        self._meta = pages.meta
+        self._start, self._end = page_range(pages.meta)
+        self._runs = RunReader(pages.read, column, pages.meta.codec, self._end)
         self._read = self._runs.read
         self._num_small = 0
         self._scratch = bytearray()
@@ -121,8 +113,8 @@ class PlainChunk:
         """Read the chunk's dictionary page; None if it is missing or better read with the chunk
         (large, or an unusual codec).
 
-        Raises UnreadableError if the page contradicts itself, and the error of `ensure_size` for
-        sizes that it does not accept.
+        Raises UnreadableError if the page contradicts itself, and the error of
+        `ChunkPages.ensure_size` for sizes that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             return None

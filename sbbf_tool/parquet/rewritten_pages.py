@@ -93,7 +93,7 @@ class RewrittenPages(NewPages):
         """Read the page headers. Raises UnreadableError if they do not hold the number of values
         that the footer states."""
         self._source = pages
-        self._chunk = PlainChunk(pages.read, column, pages.meta)
+        self._chunk = PlainChunk(pages, column)
         self._pages = list(self._follow())
         self._last: tuple[int, bytes] | None = None
         has_dictionary = bool(self._pages) and self._pages[0].is_dictionary

@@ -18,7 +18,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sbbf_tool.errors import INTERNAL_ERROR, SbbfError
 from sbbf_tool.frozen import replace
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from sbbf_tool.running.selection import Selection
 
 Report = TypeVar("Report")
+_Scanned: TypeAlias = "tuple[ListedFile, Row[Report] | None]"
+"""A file with its row, or with None if it must be opened."""
 
 _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
@@ -129,13 +132,16 @@ class LocalRunner:
         self, scan: Scan[Report], files: Iterator[ListedFile], work: Work[Report]
     ) -> Iterator[Row[Report]]:
         """Yield the rows of these files: those of a scan, and those of the files that it leaves."""
-        scan_batch = partial(_scan_batch, scan)
+
+        def scan_batch(batch: Sequence[ListedFile]) -> list[_Scanned[Report]]:
+            return list(zip(batch, scan([file.path for file in batch]), strict=True))
+
         segment = _FILES_OF_TRIAL
         while True:
             num_files = 0
-            left: list[tuple[ListedFile, Row[Report] | None]] = []
+            left: list[_Scanned[Report]] = []
             batches = _batches(islice(files, segment))
-            scanned: Iterator[list[tuple[ListedFile, Row[Report] | None]]]
+            scanned: Iterator[list[_Scanned[Report]]]
             if segment == _FILES_OF_TRIAL:
                 scanned = map(scan_batch, batches)
             else:
@@ -204,13 +210,6 @@ def _batches(files: Iterator[ListedFile]) -> Iterator[list[ListedFile]]:
         yield batch
 
 
-def _scan_batch(
-    scan: Scan[Report], files: Sequence[ListedFile]
-) -> list[tuple[ListedFile, Row[Report] | None]]:
-    """Return each file with its row, or with None if it must be opened."""
-    return list(zip(files, scan([file.path for file in files]), strict=True))
-
-
 def _without_skipped(
     files: Iterable[ListedFile], skipped: list[ListedFile]
 ) -> Iterator[ListedFile]:
@@ -251,7 +250,7 @@ def _by_processes(
     ready: deque[Row[Report]] = deque()
 
     def rows_of_first() -> Iterator[Row[Report]]:
-        ready.extend(processes.rows(ahead[0], _path_of, _build_lost_row))
+        ready.extend(processes.rows(ahead[0], attrgetter("path"), _build_lost_row))
         ahead.popleft()
         while ready:
             yield ready[0]
@@ -302,7 +301,9 @@ def _rows(
     overlaps = edit is not None and not edit.append and len(paths) > 1
     with suppress(InterruptError):
         if overlaps:
-            rows.extend(map_in_order(carry, paths, _memory_of_change, 1, rows))
+            # By this memory of each, only a few are changed at the same time.
+            share = MOST_BYTES // _CHANGES_AHEAD
+            rows.extend(map_in_order(carry, paths, lambda path: share, 1, rows))
         else:
             rows.extend(map(carry, paths))
     # After an interrupt, one row may be there twice.
@@ -325,21 +326,12 @@ def _rows_again(
     return [restore_row(row, listed[row.path], work) for row in rows(paths)]
 
 
-def _memory_of_change(path: str) -> int:
-    """Return the memory by which only a few files of a task are changed at the same time."""
-    return MOST_BYTES // _CHANGES_AHEAD
-
-
 def without_unexpected(row: Row[Report]) -> Row[Report]:
     """Drop an exception that is none of this package: it may contain values that cannot be pickled;
     the row has the reason."""
     if row.error is None or isinstance(row.error, SbbfError):
         return row
     return replace(row, error=None)
-
-
-def _path_of(row: Row[Any]) -> str:
-    return row.path
 
 
 def _build_lost_row(path: str) -> Row[Any]:
@@ -393,7 +385,8 @@ def map_in_order(
             for unit in units:
                 size = memory_of(unit)
                 while ahead:
-                    has_room = size + _open_memory(ahead) <= MOST_BYTES
+                    open_bytes = sum(held for future, held in ahead if not future.done())
+                    has_room = size + open_bytes <= MOST_BYTES
                     if has_room and len(ahead) < _MOST_AHEAD:
                         break
                     yield from first_answer()
@@ -415,7 +408,3 @@ def map_in_order(
 
 def _has_answer(future: Future[Answer]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
-
-
-def _open_memory(ahead: Iterable[tuple[Future[Answer], int]]) -> int:
-    return sum(size for future, size in ahead if not future.done())

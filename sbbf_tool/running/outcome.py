@@ -199,6 +199,6 @@ def _kind_of(row: Row[Any], *, in_table: bool) -> str:
         return str(row.reason)
     if row.status != SKIPPED:
         return row.status
-    if (row.reason or "").startswith(NOT_APPLICABLE):
+    if is_not_applicable(row):
         return NOT_APPLICABLE
     return NOTHING_TO_DO if not in_table or has_nothing_to_do(row) else SKIPPED

@@ -20,13 +20,17 @@ from multiprocessing import get_context
 from threading import Thread, Timer
 from typing import Any, Generic, TypeVar
 
-from sbbf_tool.storage.interrupts import ensure_uninterrupted, forget_interrupt, interrupt
+from sbbf_tool.storage.interrupts import (
+    SIGNALS,
+    ensure_uninterrupted,
+    forget_interrupt,
+    interrupt,
+)
 from sbbf_tool.storage.threads import result_of
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 _SECONDS_TO_SEND = 5.0
 """How long a worker that was interrupted has for sending what its task returned."""
 
@@ -198,7 +202,7 @@ def _submit(
     `_begin` has replaced the owner's handlers."""
     if not hasattr(signal, "pthread_sigmask"):
         return pool.submit(_work, work, units)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         return pool.submit(_work, work, units)
     finally:
@@ -209,14 +213,14 @@ def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
     # Pickled, so that a forked process has no caches and locks of its owner.
     WorkerContext.in_this_process = WorkerContext(pickle.loads(context))
     forget_interrupt()
-    for number in _ENDING:
+    for number in SIGNALS:
         signal.signal(number, _refuse if number == signal.SIGTERM else signal.SIG_IGN)
     if alive is not None:
         reading, writing = alive
         os.close(writing)
         Thread(target=_end_with_owner, args=(reading,), daemon=True).start()
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:

@@ -169,7 +169,9 @@ class Work(Generic[Report]):
                 report = verb.carry(file, context, self.edit)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
-            if isinstance(failed, MissingError) and _has_left_table(file):
+            # A table may delete the files of its earlier versions.
+            is_old = isinstance(file, TableFile) and not file.is_live
+            if isinstance(failed, MissingError) and is_old:
                 return Row(name, SKIPPED, VANISHED)
             error = failed
             report = verb.failed(file, failed)
@@ -249,11 +251,6 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
     # million.
     reason = describe_unexpected(error)
     return {"status": FAILED, "reason": reason, "exit_code": exit_code_of(error)}
-
-
-def _has_left_table(file: FileName) -> bool:
-    """Return whether a file is one of a table's earlier versions, which the table may delete."""
-    return isinstance(file, TableFile) and not file.is_live
 
 
 def _is_unfit(path: FileName, error: SbbfError) -> bool:

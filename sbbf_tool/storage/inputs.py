@@ -152,7 +152,7 @@ class OpenFileSource(Source):
                 file=self.name,
                 place=f"byte {offset + length - remaining:,}",
             )
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def is_unchanged(self) -> bool:
         with self._lock:

@@ -8,9 +8,12 @@ interrupt that ended the work is remembered until the run has ended.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+"""The signals that end a run early; of several that mean the same, the last one counts."""
 _SAME_EVENT_SECONDS = 0.5
 """One event may send several signals, to a process and to its group: those that follow the first
 one at once must not end the work that undoes things."""

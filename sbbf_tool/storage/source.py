@@ -344,7 +344,7 @@ class Stream(io.RawIOBase):
             parts.append(block)
             self._position += len(block)
             length -= len(block)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def readinto(self, buffer: Bytes) -> int:  # type: ignore[override]
         data = self.read(len(buffer))

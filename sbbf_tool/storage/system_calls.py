@@ -120,7 +120,7 @@ def read_all(fd: int, length: int, offset: int) -> bytes:
         parts.append(part)
         offset += len(part)
         length -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)
 
 
 def user_id() -> int:

@@ -26,7 +26,7 @@ def managing_table(folder: str) -> tuple[str, str] | None:
     `("Delta", "/lake/orders")`, or None."""
     folder = os.path.realpath(folder)
     for _ in range(_MAX_ANCESTORS):
-        kind = format_of(folder)
+        kind = next(formats_of(folder), None)
         if kind is not None:
             return kind, folder
         parent = os.path.dirname(folder)
@@ -43,11 +43,6 @@ def ducklake_folder(path: str) -> str | None:
     if not re.fullmatch(_DUCKLAKE_NAME, name):
         return None
     return folder or "."
-
-
-def format_of(folder: str) -> str | None:
-    """Return the format of the table whose root is this folder, or None."""
-    return next(formats_of(folder), None)
 
 
 def formats_of(folder: str) -> Iterator[str]:

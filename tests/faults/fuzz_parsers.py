@@ -21,7 +21,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
-from sbbf_tool.parquet.pages import read_page, read_pages
+from sbbf_tool.parquet.pages import ChunkPages, read_page, read_pages
 from sbbf_tool.parquet.plain_page import PlainPage
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
@@ -126,9 +126,8 @@ def chunk(data: bytes) -> None:
         total_compressed_size=len(data) - 2,
     )
     try:
-        for page in PlainChunk(
-            lambda offset, length: data[offset : offset + length], column, meta
-        ).pages():
+        chunk = ChunkPages(meta, lambda offset, length: data[offset : offset + length], open)
+        for page in PlainChunk(chunk, column).pages():
             rows, numbers = (page.rows, page) if isinstance(page, PlainPage) else page()
             assert rows is None or len(rows()) == len(numbers)
     except NotPlainError:

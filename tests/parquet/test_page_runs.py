@@ -21,7 +21,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import page_runs
 from sbbf_tool.parquet.checked_streams import HeaderWalk
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.pages import Read, page_range, read_pages
+from sbbf_tool.parquet.pages import ChunkPages, Read, page_range, read_pages
 from sbbf_tool.parquet.plain_page import PlainPage
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from support.damage import damage
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def content_of(read: Read, column: Column, meta: Any) -> Iterator[tuple[str, Any]]:
     """Yield what the pages of a chunk have: the values with their rows, and the indices."""
-    for page in PlainChunk(read, column, meta).pages():
+    for page in PlainChunk(ChunkPages(meta, read, open), column).pages():
         if isinstance(page, PlainPage):
             rows = page.rows().tolist() if page.rows else None
             yield f"values of {page.page_type}", (bytes(page.plain), page.hashes.tolist(), rows)
@@ -154,7 +154,8 @@ def test_many_pages_are_one_run(tmp_path):
         with ParquetFile.open(path) as file:
             meta = file.footer.chunk(0, 0)
             num_pages = sum(1 for _ in read_pages(file.source.read_up_to, meta))
-            chunk = PlainChunk(file.source.read_up_to, file.footer.columns[0], meta)
+            pages = ChunkPages(meta, file.source.read_up_to, file.source.open_arrow)
+            chunk = PlainChunk(pages, file.footer.columns[0])
             assert num_pages >= 5000
             assert sum(1 for _ in chunk.pages()) < 25
 

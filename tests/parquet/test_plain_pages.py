@@ -19,7 +19,7 @@ from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.comparison import Pairs
 from sbbf_tool.parquet.levels import count_highest
-from sbbf_tool.parquet.pages import page_range, read_pages
+from sbbf_tool.parquet.pages import ChunkPages, page_range, read_pages
 from sbbf_tool.parquet.plain_page import PlainPage
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
@@ -52,10 +52,9 @@ def table():
 
 
 def pages_of(file: ParquetFile, row_group: int, column) -> list[PlainPage]:
-    pages = PlainChunk(
-        file.source.read_up_to, column, file.footer.chunk(row_group, column.index)
-    ).pages()
-    return [page for page in pages if isinstance(page, PlainPage)]
+    meta = file.footer.chunk(row_group, column.index)
+    chunk = PlainChunk(ChunkPages(meta, file.source.read_up_to, open), column)
+    return [page for page in chunk.pages() if isinstance(page, PlainPage)]
 
 
 def stream_counts(file: ParquetFile, row_group: int, column) -> Counter[int]:
@@ -179,7 +178,7 @@ def test_only_equal_bytes_are_equal(many, tmp_path, use_dictionary):
             for values in read_chunk(file.footer, 0, column, pages):
                 stored = [values[at] for at in range(0, len(values), 97)]
                 ensure_compared(values, range(0, len(values), 97), stored)
-            page = next(PlainChunk(pages.read, column, pages.meta).pages())
+            page = next(PlainChunk(pages, column).pages())
             stored = values_in(page)[:50]
             if stored:
                 ensure_compared(page, range(50), stored)
@@ -276,11 +275,12 @@ def test_damaged_chunks_without_checksums_are_read_or_refused(
             for at in rng.integers(start, end, rng.integers(1, 4)):
                 data[at] = rng.integers(0, 256)
             try:
-                for page in PlainChunk(
-                    lambda offset, length, data=bytes(data): data[offset : offset + length],
-                    column,
+                chunk = ChunkPages(
                     meta,
-                ).pages():
+                    lambda offset, length, data=bytes(data): data[offset : offset + length],
+                    open,
+                )
+                for page in PlainChunk(chunk, column).pages():
                     places, numbers = (page.rows, page) if isinstance(page, PlainPage) else page()
                     assert len(numbers) == len(places() if places else page.hashes)
                 ends["read"] += 1

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 import click
 
@@ -259,13 +259,33 @@ class View(Generic[Report]):
         return max(codes, default=0)
 
 
-class Output(Protocol):
+class Sums(NamedTuple):
+    """What sums up the reports of several files; empty for the only report."""
+
+    document: dict[str, Any] | None = None
+    files: str = ""
+    """The counts of the files."""
+
+
+class Output:
+    """What writes reports in the format of this name; `begin` prepares it."""
+
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._name = name
+        self._view = view
+        self._target = target
+        self.begin()
+
+    def begin(self) -> None:
+        """Do nothing, unless the output begins before the first report."""
+
     def add(self, item: Item) -> None:
         """Add a report."""
+        raise NotImplementedError
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        """Finish the output after the last report; `summary` is the document that sums up several
-        files, `files` their counts."""
+    def end(self, sums: Sums) -> None:
+        """Finish the output after the last report."""
+        raise NotImplementedError
 
 
 class Outputs(Frozen):
@@ -312,7 +332,7 @@ class Outputs(Frozen):
         with self.open(view) as outputs:
             for output in outputs:
                 output.add(item)
-                output.end(None, "")
+                output.end(Sums())
 
 
 TEXT = Outputs(TABLE, None, TABLE)

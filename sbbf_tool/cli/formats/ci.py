@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import click
 
 from sbbf_tool.cli.findings import count_findings, describe_locked, in_full
-from sbbf_tool.cli.formats import Item, OutputTarget, View
+from sbbf_tool.cli.formats import Item, Output, Sums
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
@@ -52,11 +52,10 @@ _COUNTED_TAGS = {
 """The tag that each attribute of a suite counts."""
 
 
-class Suites:
+class Suites(Output):
     """One document about all files."""
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target = target
+    def begin(self) -> None:
         self._root = Element("testsuites", name=click.get_current_context().command_path)
         self._has_suites = False
 
@@ -82,7 +81,7 @@ class Suites:
             self._target.write(f"{root.removesuffix(' />')}>\n")
         self._target.write(f"  {_to_xml(suite)}\n")
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         if self._has_suites:
             self._target.write(f"</{self._root.tag}>\n")
         else:
@@ -122,15 +121,14 @@ def _gaps_of(report: CheckReport) -> Iterator[tuple[str, str, str]]:
         yield "warning", "locked columns", describe_locked(report.locked_columns)
 
 
-class Annotations:
+class Annotations(Output):
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows
     ten of each kind per step.
 
     GitHub, "Workflow commands", `::error`.
     """
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target = target
+    def begin(self) -> None:
         self._command = click.get_current_context().command_path
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
         self._rest: Counter[str] = Counter()
@@ -144,7 +142,7 @@ class Annotations:
         for severity, title, text in _gaps_of(report):
             self._annotate(severity, report.file, title, text)
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         for lines in self._lines.values():
             for line in lines:
                 self._target.write(line)
@@ -183,12 +181,11 @@ MOST_RESULTS = 25_000
 """What GitHub takes in one run. The mildest of more are left out, and counted."""
 
 
-class Sarif:
+class Sarif(Output):
     """One document about all files."""
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target = target
-        self._rules = rules_of(view.schema)
+    def begin(self) -> None:
+        self._rules = rules_of(self._view.schema)
         self._numbers = {rule.name: at for at, rule in enumerate(self._rules)}
         self._results: list[dict[str, Any]] = []
         self._notifications: list[dict[str, Any]] = []
@@ -210,7 +207,7 @@ class Sarif:
         if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
             self._keep_worst()
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         self._keep_worst()
         if self._left_out:
             text = (

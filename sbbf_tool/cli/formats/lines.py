@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import NAMES, Item, OutputTarget, StandardOutput, View
+from sbbf_tool.cli.formats import NAMES, Item, Output, StandardOutput, Sums
 from sbbf_tool.cli.output import MOST_FILES, complain, encodable_json, terminal
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList
@@ -21,14 +21,19 @@ _MOST_CHANGED = 3
 of them."""
 
 
-class PageOutput:
+class PageOutput(Output):
     """The reports as the command's view shows them."""
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view = view
-        self._page = _page_of(name, target)
-        self._most_files: int | None = _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
-        is_answer = view.lists_answers and not self._page.is_terminal
+    def begin(self) -> None:
+        self._page = Page(self._target.write)
+        if self._name == "markdown":
+            self._page = MarkdownPage(self._target.write)
+        elif isinstance(self._target, StandardOutput):
+            self._page = Page()
+        self._most_files: int | None = MOST_FILES
+        if self._view.has_rows_of_files:
+            self._most_files = _MOST_CHANGED
+        is_answer = self._view.lists_answers and not self._page.is_terminal
         if is_answer or terminal().shows_all:
             self._most_files = None
         self._files = 0
@@ -54,34 +59,23 @@ class PageOutput:
         most = self._most_files
         return most is None or (self._files < most and self._page.lines < 2 * most)
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         if self._more_files:
             self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
         if not self._view.is_single:
-            self._view.show_end(self._page, files)
+            self._view.show_end(self._page, sums.files)
         self._view.show_undo(self._page)
 
 
-def _page_of(name: str, target: OutputTarget) -> Page:
-    if name == "markdown":
-        return MarkdownPage(target.write)
-    if isinstance(target, StandardOutput):
-        return Page()
-    return Page(target.write)
-
-
-class Documents:
+class Documents(Output):
     """One JSON document per line."""
-
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._target = target
 
     def add(self, item: Item) -> None:
         self._write(item.document())
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        if summary is not None:
-            self._write(summary)
+    def end(self, sums: Sums) -> None:
+        if sums.document is not None:
+            self._write(sums.document)
 
     def _write(self, document: dict[str, Any]) -> None:
         parts = chain(_parts(document, self._target.encoding), "\n")
@@ -115,14 +109,12 @@ def _parts_of_list(items: LongList, encoding: str) -> Iterator[str]:
     yield "]"
 
 
-class Names:
+class Names(Output):
     """The names of files that may hold a value, each ended by a line break or a NUL byte; on
     standard error, what they do not show."""
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view = view
-        self._target = target
-        self._end_of_name = b"\n" if name == NAMES else b"\0"
+    def begin(self) -> None:
+        self._end_of_name = b"\n" if self._name == NAMES else b"\0"
 
     def add(self, item: Item) -> None:
         if item.report is None or item.report.is_absent:
@@ -136,6 +128,6 @@ class Names:
         else:
             self._target.binary().write(name + self._end_of_name)
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         for line in self._view.notes():
             complain(f"sbbf: {line}", kind="note")

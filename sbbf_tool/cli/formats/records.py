@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from sbbf_tool.cli.formats import MARK, Item, OutputTarget, View
+from sbbf_tool.cli.formats import MARK, Item, Output, OutputTarget, Sums
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 _ROWS_PER_GROUP = 10_000
 
 
-class Records:
+class Records(Output):
     """The rows of each report or, for commands that change files, one row per file."""
 
-    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view = view
-        self._is_of_files = view.has_rows_of_files
-        if self._is_of_files:
-            schema = schema_of(view.row)
+    def begin(self) -> None:
+        row = self._view.row
+        if self._view.has_rows_of_files:
+            schema = schema_of(row)
         else:
-            (report,) = get_args(view.row) or (view.row,)
+            (report,) = get_args(row) or (row,)
             schema = report.arrow_schema()
-        self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
+        writer = _Text if self._name == "csv" else _Binary
+        self._writer = writer(self._target, schema)
 
     def add(self, item: Item) -> None:
-        if self._is_of_files:
+        if self._view.has_rows_of_files:
             self._writer.write(to_plain(item.row))
         elif item.report is not None:
             for row in _rows_of(item.report):
                 self._writer.write(row)
 
-    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+    def end(self, sums: Sums) -> None:
         self._writer.end()
         for line in self._view.unlisted():
             complain(f"sbbf: {line}", kind="note")

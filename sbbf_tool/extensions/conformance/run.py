@@ -55,7 +55,6 @@ from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
 from sbbf_tool.parquet.logical import AS_STORED
-from sbbf_tool.parquet.values import read_chunk
 from sbbf_tool.reports.rows import FAILED
 
 # Placeholders of the command of a reader: of one question, and of all.
@@ -241,10 +240,8 @@ def judge_file(path: Path, row: WriterInput) -> Verdict:
 
 
 def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
-    pages = file.pages(row_group, column)
-    runs = read_chunk(file.footer, row_group, column, pages)
     values: list[bytes] = []
-    for run in runs:
+    for run in file.values(row_group, column):
         values += (run[at] for at in range(len(run)))
     return values
 

@@ -22,15 +22,15 @@ from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import (
     DeniedError,
     Location,
+    ObjectStore,
     OtherVersionError,
-    ReadOnlyStore,
     Version,
     parse_location,
     with_text_of,
 )
 
 
-class ArrowStore(ReadOnlyStore):
+class ArrowStore(ObjectStore):
     """An `ObjectStore` of the files of a pyarrow file system.
 
     A file's version is its length and modification time; in a file system of fsspec, also the key

@@ -55,8 +55,8 @@ from sbbf_tool.storage.objects.store import (
     Answer,
     DeniedError,
     Location,
+    ObjectStore,
     OtherVersionError,
-    ReadOnlyStore,
     Version,
     naming_the_extra,
     with_text_of,
@@ -72,7 +72,7 @@ _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP serve
 _HINTS = {"gs": GOOGLE_HINT, "azure": AZURE_HINT, "http": "a signed URL may have expired"}
 
 
-class CloudStore(ReadOnlyStore):
+class CloudStore(ObjectStore):
     """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and
     `secret`."""
 

@@ -251,7 +251,7 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
             for count in range(len(parts), max(-1, len(parts) - _MAX_ANCESTORS), -1):
                 folder = location.with_key("".join(f"{part}/" for part in parts[:count]))
                 if folder not in kinds:
-                    kinds[folder] = _kind_of(folder)
+                    kinds[folder] = next(_kinds_of(folder), None)
                 kind = kinds[folder]
                 if kind is not None:
                     return kind, folder.name
@@ -291,10 +291,6 @@ def has_any(prefix: str) -> bool:
         return _first_key(store_of(location), location.key) is not None
     except SbbfError:
         return False
-
-
-def _kind_of(folder: Location) -> str | None:
-    return next(_kinds_of(folder), None)
 
 
 def _kinds_of(folder: Location) -> Iterator[str]:

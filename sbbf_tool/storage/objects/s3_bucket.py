@@ -54,6 +54,7 @@ from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
     Answer,
+    ObjectStore,
     OtherVersionError,
     Version,
 )
@@ -81,7 +82,7 @@ _USUAL_ANSWER_BYTES = 1 << 20
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
-class S3Bucket:
+class S3Bucket(ObjectStore):
     """The reading half of `ObjectStore` for a bucket; `s3_publish` has the writing half."""
 
     def __init__(self, bucket: str, lease: LeasePart[S3Keys] | None = None) -> None:

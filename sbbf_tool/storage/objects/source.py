@@ -154,7 +154,7 @@ class ObjectSource(Source):
                 parts.append(part)
                 offset += len(part)
                 length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def _entry_at(self, offset: int) -> tuple[int, bytes] | None:
         for start, data in reversed(self._cache.items()):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from sbbf_tool.display import redact, redact_answer
@@ -82,24 +83,30 @@ def with_text_of(error: Described, cause: Exception) -> Described:
     return error
 
 
-class ObjectStore(Protocol):
+class ObjectStore(ABC):
     """A bucket, container, host or cluster. It raises errors of this package, in one line, that
-    name neither file nor secret.
+    name neither file nor secret. A service that sbbf only reads refuses to write.
 
     Requests are repeated as `retries` describes, and each try waits at most CONNECT_SECONDS and
     READ_SECONDS. Threads may share a store.
     """
 
+    service_name: str
+
+    @abstractmethod
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         """Read the last `length` bytes of the object (all if it has fewer) and their version, in
         one request."""
 
+    @abstractmethod
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         """Read a range of this version. Raises OtherVersionError if the object has changed."""
 
+    @abstractmethod
     def version(self, key: str) -> Version | None:
         """Return the present version, or None if the object does not exist."""
 
+    @abstractmethod
     def objects(
         self, prefix: str, limit: int | None = None, after: str = ""
     ) -> Iterator[tuple[str, Version]]:
@@ -116,9 +123,11 @@ class ObjectStore(Protocol):
         Raises RefusedError if the service has no such condition or denies access, and
         UncertainWriteError if the request may have succeeded, or may still succeed.
         """
+        raise RefusedError(f"sbbf cannot write to {self.service_name}")
 
     def remove(self, key: str) -> None:
         """Remove an object if it exists. Raises RefusedError and WriteError."""
+        raise RefusedError(f"sbbf cannot write to {self.service_name}")
 
     def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
         """Make `target` in this store the new version that is planned for `source`, in one step;
@@ -128,14 +137,19 @@ class ObjectStore(Protocol):
         `target` must not exist. Raises RefusedError and WriteError; in both cases nothing is
         changed and nothing is left behind.
         """
+        self.ensure_writable(target, in_place=False)
+        raise AssertionError("it refuses")
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raise RefusedError if `replace` would, as far as this can be checked before the object is
         opened."""
+        hint = "write to a local file, verify it, and copy it there"
+        raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be
         replaced."""
+        return
 
 
 def list_keys(
@@ -155,29 +169,6 @@ def naming_the_extra(service: str) -> Iterator[None]:
         raise UsageError(
             f"{service} needs the package {error.name}", hint=install_extra(extra)
         ) from error
-
-
-class ReadOnlyStore:
-    """The writing half of `ObjectStore`, for a service that sbbf only reads."""
-
-    service_name: str
-
-    def ensure_writable(self, target: Location, in_place: bool) -> None:
-        hint = "write to a local file, verify it, and copy it there"
-        raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
-
-    def ensure_replaceable(self, version: Version) -> None:
-        """Accept any version: `ensure_writable` refuses them all."""
-
-    def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
-        self.ensure_writable(target, in_place=False)
-        raise AssertionError("it refuses")
-
-    def create(self, key: str, data: bytes) -> None:
-        raise RefusedError(f"sbbf cannot write to {self.service_name}")
-
-    def remove(self, key: str) -> None:
-        raise RefusedError(f"sbbf cannot write to {self.service_name}")
 
 
 _SERVICES = {
