@@ -41,7 +41,7 @@ _TOKEN = re.compile(
             (?:\.(?:`(?:[^`]|``)*`|"(?:[^"]|"")*"|[\w$]+))*
             (?:\#\d+)?
         )
-        |(?P<sign><=|>=|<>|!=|==|::|\|\||[-=<>(),;+*/%&|^~\[\]:])
+        |(?P<sign><=|>=|<>|!=|==|::|\|\||-(?!-)|[=<>(),;+*/%&|^~\[\]:])
     )
     """,
     re.VERBOSE,
@@ -198,6 +198,8 @@ class _Parser:
         operands = [self._parse_all_of()]
         while self._take("OR"):
             operands.append(self._parse_all_of())
+        if len(operands) > 1:
+            operands = _join_values(operands)
         if len(operands) == 1:
             return operands[0]
         return AnyOf(tuple(operands), self._text_from(start))
@@ -410,6 +412,30 @@ class _Parser:
             self._skip_brackets()
             return None
         return None if token.is_word(*_VALUES_OF_NOW) else token
+
+
+def _join_values(operands: list[Expression]) -> list[Expression]:
+    """Join the comparisons of a column by =, of which any may hold, to one with all the values."""
+    groups: dict[int | str, list[Expression]] = {}
+    for number, operand in enumerate(operands):
+        key: int | str = number
+        if isinstance(operand, Comparison) and operand.sign == "=":
+            key = operand.column
+        groups.setdefault(key, []).append(operand)
+    return list(map(_join_group, groups.values()))
+
+
+def _join_group(parts: list[Expression]) -> Expression:
+    if len(parts) == 1:
+        return parts[0]
+    constants: list[Constant] = []
+    for part in parts:
+        assert isinstance(part, Comparison)
+        constants += part.constants
+    first = parts[0]
+    assert isinstance(first, Comparison)
+    text = " OR ".join([part.text for part in parts])
+    return Comparison(first.column, "=", tuple(constants), text)
 
 
 def _constant_of(token: Token) -> Constant:

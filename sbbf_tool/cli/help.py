@@ -44,7 +44,7 @@ above, or one that --config names:
   engines = ["duckdb", "spark-4.0"]    # before all tables: who reads the files
   [check]                              # a table for each command
   max-fpp = 0.05                       # --max-fpp, or SBBF_CHECK_MAX_FPP
-  require = ["user_id"]                # a list, or names with spaces between
+  require = ["user_id"]                # in a variable: names, spaces between
   [[filters]]                          # what apply and check take
   paths = "events/**"
   columns = ["user_id"]

@@ -192,7 +192,7 @@ class _InspectView(View["InspectReport"]):
     def show_end(self, page: Page, files: str) -> None:
         columns = self.totals()["columns"]
         page.table(_LAKE, [_format_sums(column) for column in columns])
-        if not columns:
+        if not columns and self.total["bytes"]:
             page.say(self._none)
         if not self._by_row_group:
             page.say_all(self._list_warnings())

@@ -99,12 +99,15 @@ def find_missing(
 ) -> MissingColumn | None:
     """Return what is known of a column that the file lacks; None if that is an error.
 
-    It is an error with `strict`, unless `name`, by which the file was opened, is that of a file in
-    a table with a schema. `tables` caches which folders are tables.
+    It is an error with `strict`, unless a folder states its value, or `name`, by which the file was
+    opened, is that of a file in a table with a schema. `tables` caches which folders are tables.
     """
     if isinstance(name, TableFile):
         return _find_in_table(file, name, column)
-    return None if strict else _find_in_folder(file, column, tables)
+    missing = _find_in_folder(file, column, tables)
+    if strict and not missing.is_partition:
+        return None
+    return missing
 
 
 def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:

@@ -196,7 +196,7 @@ class Question:
             return self.values.text(position)
         value = self.values[position]
         if isinstance(value, str):
-            return value
+            return str(value)  # without its quotes
         return self.literals[position].text
 
     @cached_property

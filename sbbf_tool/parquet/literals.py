@@ -131,7 +131,7 @@ def parse_object(column: Column, value: object) -> Literal:
     if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, str(value))
     if isinstance(value, str):
-        return _as_converted(value, parse(column, value))
+        return _as_converted(value, parse(column, str(value)))
     is_text = notation_of(column) is TEXT
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
@@ -168,7 +168,7 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
     Readers widen numbers: a number that this type cannot hold is in no row. They also convert other
     types, in ways of their own.
     """
-    text = value if isinstance(value, str) else str(value)
+    text = str(value)
     unsure = Literal(text, verdict=CANNOT_SAY, note=f"{reason}; readers may convert it")
     absent = Literal(text, verdict=ABSENT, note=reason)
     if isinstance(value, QuotedText):

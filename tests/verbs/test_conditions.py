@@ -455,6 +455,30 @@ def test_engines_round_text_and_compare_numbers(one_row, column, constant, compa
         assert is_found or not Probe.of(condition, rows=True)(one_row).rows
 
 
+def test_text_in_quotes_is_reported_as_the_same_argument(tmp_path: Path) -> None:
+    folder = tmp_path / "part=a"
+    folder.mkdir()
+    path = folder / "a.parquet"
+    columns = {
+        "s": (pa.array(["x", "it's"]), "it's"),
+        "d": (pa.array([Decimal("0.50"), None], pa.decimal128(9, 2)), "0.50"),
+        "day": (pa.array([date(2026, 1, 2), None]), "2026-01-02"),
+        "i": (pa.array([4, 5]), "4"),
+        "f": (pa.array([0.5, 1.5]), "0.5"),
+    }
+    pq.write_table(pa.table({name: array for name, (array, _) in columns.items()}), path)
+    add_filters(path, ["s", "d", "day", "i"], in_place=True)
+    for name, text in [(name, text) for name, (_, text) in columns.items()] + [("part", "a")]:
+        condition = f"""{name} = '{text.replace("'", "''")}'"""
+        for rows in (False, True):
+            (of_condition,) = run(Probe.of(condition, rows=rows), tmp_path)
+            (of_argument,) = run(Probe(name, [text], rows=rows), tmp_path)
+            assert of_condition.report is not None, of_condition.reason
+            assert of_argument.report is not None, of_argument.reason
+            assert of_condition.report == of_argument.report
+            assert of_condition.report.to_arrow() == of_argument.report.to_arrow()
+
+
 def test_partition_columns(tmp_path: Path) -> None:
     for day in ("2026-01-01", "2026-01-02"):
         path = tmp_path / f"day={day}" / "a.parquet"

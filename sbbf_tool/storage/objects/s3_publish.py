@@ -449,7 +449,8 @@ def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
     """Return whether the access list of an object has others than its owner; False if it cannot be
     read."""
     with suppress(SbbfError):
-        acl = store.send(lambda: store.client.get_object_acl(**place))
+        # A warning is not worth the pauses of retries.
+        acl = call(lambda: store.client.get_object_acl(**place), store.bucket)
         owner = acl.get("Owner", {}).get("ID")
         return any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ()))
     return False
