@@ -166,7 +166,7 @@ def blocks_of(name: str, column: str | None = None) -> Iterator[list[bytes]]:
             if first == 1:
                 ensure_text(source, pieces)
                 pieces[0] = pieces[0].removeprefix(codecs.BOM_UTF8)
-            lines = [line for line in checks.check(first, pieces) if line]
+            lines = list(filter(None, checks.check(first, pieces)))
             count += len(lines)
             if count > MAX_VALUES:
                 raise click.UsageError(_too_many(source))

@@ -39,7 +39,7 @@ enum {
     FEW_HASHES = 64,             /* Hashes up to which single blocks are read, not the whole bitset. */
     MOST_FOOTER_BYTES = 1 << 27, /* These limit the memory of a scan. */
     MOST_BITSET_BYTES = 1 << 25,
-    MOST_KEPT_BYTES = 1 << 17,   /* of a filter, and 512 times as many of all. */
+    MOST_KEPT_BYTES = 1 << 16,   /* Of a filter that is taken; 1,024 times as many of all details of a scan. */
     MOST_HITS = 1 << 18,
 };
 
@@ -1167,7 +1167,7 @@ static int add_detail(struct bytes *details, const void *data, size_t size)
 {
     if (!size)
         return 1;
-    if (details->size + size > 512 * (size_t)MOST_KEPT_BYTES || !make_room(details, details->size + size))
+    if (details->size + size > 1024 * (size_t)MOST_KEPT_BYTES || !make_room(details, details->size + size))
         return 0;
     memcpy(details->data + details->size, data, size);
     details->size += size;

@@ -55,6 +55,8 @@ LEAST_SHARE_OF_SCAN = 16
 """If a scan answers for fewer than one in so many files, the others are not scanned."""
 _FILES_PER_SEGMENT = 10_000
 """Files whose rows are in memory while those that a scan left are processed."""
+_FILES_WITH_DATA_PER_SEGMENT = 2048
+"""The same, if rows may contain filters."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _CHANGES_AHEAD = 4
@@ -164,6 +166,8 @@ class LocalRunner:
                 yield from self._locally(files, work)
                 return
             segment = _FILES_PER_SEGMENT
+            if work.reads_data:
+                segment = _FILES_WITH_DATA_PER_SEGMENT
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""

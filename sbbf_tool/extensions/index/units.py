@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 _MOST_BOUND_BYTES = 64
 """Longer bounds are not kept, as of long texts."""
+_MOST_SCANNED_BYTES = 1 << 16
+"""Bytes of the filters of a file that a scan takes: the reports of thousands of files are in memory
+while others are opened."""
 
 
 class FileUnit(Frozen):
@@ -161,7 +164,7 @@ class IndexUnits(ReadingVerb[FileUnits]):
             filters.append(bloom)
             chunks.append(_UnitChunk(part.row_group, part.rows, part.bounds))
         units = tuple(_list_units(column, chunks, filters, self.fpp))
-        if _exclude_too_little(units):
+        if filter_bytes > _MOST_SCANNED_BYTES or _exclude_too_little(units):
             return None
         changes: dict[str, Any] = {
             "file": path,
