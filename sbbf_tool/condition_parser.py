@@ -9,7 +9,7 @@ condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 from sbbf_tool.errors import UsageError
@@ -194,22 +194,22 @@ class _Parser:
         self._expect("WHERE")
 
     def _parse_any_of(self) -> Expression:
-        start = self._at
-        operands = [self._parse_all_of()]
-        while self._take("OR"):
-            operands.append(self._parse_all_of())
-        if len(operands) == 1:
-            return operands[0]
-        return AnyOf(tuple(operands), self._text_from(start))
+        return self._parse_joined("OR", AnyOf, self._parse_all_of)
 
     def _parse_all_of(self) -> Expression:
+        return self._parse_joined("AND", AllOf, self._parse_operand)
+
+    def _parse_joined(
+        self, word: str, kind: type[AnyOf | AllOf], parse: Callable[[], Expression]
+    ) -> Expression:
+        """Parse operands that this word joins, if there is more than one."""
         start = self._at
-        operands = [self._parse_operand()]
-        while self._take("AND"):
-            operands.append(self._parse_operand())
+        operands = [parse()]
+        while self._take(word):
+            operands.append(parse())
         if len(operands) == 1:
             return operands[0]
-        return AllOf(tuple(operands), self._text_from(start))
+        return kind(tuple(operands), self._text_from(start))
 
     def _parse_operand(self) -> Expression:
         self._depth += 1
