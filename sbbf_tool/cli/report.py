@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Item, Output, Outputs, Conclusion, View
+from sbbf_tool.cli.formats import Conclusion, Item, Output, Outputs, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (

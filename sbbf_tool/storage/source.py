@@ -319,7 +319,7 @@ class Stream(io.RawIOBase):
         length = max(0, self._source.size - self._position)
         if size is not None and size >= 0:
             length = min(size, length)
-        parts: list[bytes] = []
+        parts = []
         while length:
             block = self._read_some(self._position, length)
             parts.append(block)

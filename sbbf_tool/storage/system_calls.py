@@ -120,7 +120,7 @@ def read_at(fd: int, length: int, offset: int) -> bytes:
 
 def read_all(fd: int, length: int, offset: int) -> bytes:
     """Read `length` bytes from `offset`, and fewer only at the end of the file. Raises OSError."""
-    parts: list[bytes] = []
+    parts = []
     while length and (part := read_at(fd, length, offset)):
         parts.append(part)
         offset += len(part)

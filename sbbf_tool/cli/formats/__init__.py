@@ -307,7 +307,7 @@ class Outputs(Frozen):
         """Yield the outputs. The report file appears if the block ends without an error. Raises
         UsageError, RefusedError, WriteError."""
         with ExitStack() as stack:
-            outputs: list[Output] = []
+            outputs = []
             if not terminal().quiet:
                 outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:

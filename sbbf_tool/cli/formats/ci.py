@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import click
 
 from sbbf_tool.cli.findings import count_findings, describe_locked, in_full
-from sbbf_tool.cli.formats import Item, Output, Conclusion
+from sbbf_tool.cli.formats import Conclusion, Item, Output
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape

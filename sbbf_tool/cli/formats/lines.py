@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import NAMES, Item, Output, StandardOutput, Conclusion
+from sbbf_tool.cli.formats import NAMES, Conclusion, Item, Output, StandardOutput
 from sbbf_tool.cli.output import MOST_FILES, complain, encodable_json, terminal
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList

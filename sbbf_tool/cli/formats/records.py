@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from sbbf_tool.cli.formats import MARK, Item, Output, OutputTarget, Conclusion
+from sbbf_tool.cli.formats import MARK, Conclusion, Item, Output, OutputTarget
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json

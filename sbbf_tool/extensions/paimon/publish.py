@@ -92,8 +92,8 @@ def _split_by_presence(
 ) -> tuple[list[IndexChange], list[IndexChange]]:
     """Split into the changes of data files that are as they were, and those of the other files."""
     live = {indexed_file.entry.identity for indexed_file in table.live_files}
-    present: list[IndexChange] = []
-    missing: list[IndexChange] = []
+    present = []
+    missing = []
     for change in changes:
         if change.entry.identity in live:
             present.append(change)

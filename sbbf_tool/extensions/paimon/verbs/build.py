@@ -121,8 +121,8 @@ def build_index(
     for batch in source.batches:
         for indexed, part in batch.items():
             hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
-    columns: list[BuiltColumn] = []
-    bodies: dict[str, bytes] = {}
+    columns = []
+    bodies = {}
     for indexed, request in requests_by_column.items():
         column, body = _build_column(
             indexed, request, source.types[indexed], hashes_by_column[indexed]

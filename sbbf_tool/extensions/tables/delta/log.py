@@ -62,8 +62,8 @@ def commit_name(version: int) -> str:
 def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]:
     """Return the commits of a log by version, and its complete checkpoints in order; other names
     are ignored."""
-    commits: dict[int, str] = {}
-    checkpoints: list[Checkpoint] = []
+    commits = {}
+    checkpoints = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
         match = _NAME.fullmatch(name)
@@ -112,7 +112,7 @@ def uncovered_checkpoints(
 ) -> list[Checkpoint]:
     """Return the checkpoints with which all commits of a log that were removed are known: the
     oldest one, and one after each gap."""
-    chosen: list[Checkpoint] = []
+    chosen = []
     present = set(commits)
     reach = -1
     for checkpoint in checkpoints:

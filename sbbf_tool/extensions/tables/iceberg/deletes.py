@@ -209,7 +209,7 @@ class DeleteIndex:
 
         Raises UnreadableError if a delete file that must be read is damaged.
         """
-        reasons: dict[str, str] = {}
+        reasons = {}
         for location, file in files.items():
             num_vectors = 0
             for delete in self.near(file):
