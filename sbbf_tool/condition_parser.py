@@ -9,7 +9,7 @@ condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 from sbbf_tool.errors import UsageError
@@ -194,24 +194,25 @@ class _Parser:
         self._expect("WHERE")
 
     def _parse_any_of(self) -> Expression:
-        start = self._at
-        operands = [self._parse_all_of()]
-        while self._take("OR"):
-            operands.append(self._parse_all_of())
-        if len(operands) > 1:
-            operands = _join_values(operands)
-        if len(operands) == 1:
-            return operands[0]
-        return AnyOf(tuple(operands), self._text_from(start))
+        expression = self._parse_joined("OR", AnyOf, self._parse_all_of)
+        if isinstance(expression, AnyOf):
+            return _join_values(expression)
+        return expression
 
     def _parse_all_of(self) -> Expression:
+        return self._parse_joined("AND", AllOf, self._parse_operand)
+
+    def _parse_joined(
+        self, word: str, kind: type[AnyOf | AllOf], parse: Callable[[], Expression]
+    ) -> Expression:
+        """Parse operands that this word joins, if there is more than one."""
         start = self._at
-        operands = [self._parse_operand()]
-        while self._take("AND"):
-            operands.append(self._parse_operand())
+        operands = [parse()]
+        while self._take(word):
+            operands.append(parse())
         if len(operands) == 1:
             return operands[0]
-        return AllOf(tuple(operands), self._text_from(start))
+        return kind(tuple(operands), self._text_from(start))
 
     def _parse_operand(self) -> Expression:
         self._depth += 1
@@ -414,15 +415,18 @@ class _Parser:
         return None if token.is_word(*_VALUES_OF_NOW) else token
 
 
-def _join_values(operands: list[Expression]) -> list[Expression]:
+def _join_values(expression: AnyOf) -> Expression:
     """Join the comparisons of a column by =, of which any may hold, to one with all the values."""
     groups: dict[int | str, list[Expression]] = {}
-    for number, operand in enumerate(operands):
+    for number, operand in enumerate(expression.operands):
         key: int | str = number
         if isinstance(operand, Comparison) and operand.sign == "=":
             key = operand.column
         groups.setdefault(key, []).append(operand)
-    return list(map(_join_group, groups.values()))
+    operands = tuple(map(_join_group, groups.values()))
+    if len(operands) == 1:
+        return operands[0]
+    return expression._replace(operands=operands)
 
 
 def _join_group(parts: list[Expression]) -> Expression:

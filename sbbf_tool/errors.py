@@ -252,3 +252,8 @@ def _one_line(error: BaseException) -> str:
         return " ".join(redact_text(str(error)).split())
     except Exception:
         return "without a message"
+
+
+def exists_error(target: str | None = None, noun: str = "target") -> RefusedError:
+    hint = "name another, or remove it first"
+    return RefusedError(f"the {noun} exists", file=target, hint=hint)

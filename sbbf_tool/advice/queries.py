@@ -132,7 +132,7 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
     that a column cannot hold.
     """
     reuse = reuse or Reuse()
-    questions: list[Question] = []
+    questions = []
     missing = set()
     for condition in query.conditions:
         about = _find_column(file, condition.column, reuse)

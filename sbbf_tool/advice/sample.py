@@ -51,7 +51,7 @@ def sample(
     """
     with ParquetFile.open(path, context) as file:
         columns = file.footer.columns
-        chunks: dict[tuple[int, int], Sequence[int]] = {}
+        chunks = {}
         for column in columns:
             if (column.name, column.type_name) in totals_by_column:
                 chunks[0, column.index] = _choose_row_groups(file, column)

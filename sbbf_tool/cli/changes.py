@@ -92,7 +92,7 @@ class ChangedFiles(Files):
         """
         if not self.in_place or self.dry_run:
             return None
-        options: list[str] = []
+        options = []
         if self.as_files:
             options.append("--as-files")
         if self.table_format is not None:

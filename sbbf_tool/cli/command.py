@@ -84,7 +84,7 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         is_brief = bool(ctx.meta.get(BRIEF))
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
-        shared: list[str] = []
+        shared = []
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is None:
@@ -240,7 +240,7 @@ class CommandsByName(click.Group):
 
     @cached_property
     def sections(self) -> dict[str, list[str]]:
-        sections: dict[str, list[str]] = {}
+        sections = {}
         rest = list(self.entries)
         for section, names in self._sections.items():
             sections[section] = [name for name in names if name in self.entries]

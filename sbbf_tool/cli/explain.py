@@ -217,7 +217,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
     def show_end(self, page: Page, files: str) -> None:
         row_groups = self.total["row_groups"]
         num_bytes = self.total["bytes"]
-        rows: list[tuple[object, ...]] = []
+        rows = []
         for name, sums in self._sums.items():
             share = sums["bytes_skipped"] / num_bytes if num_bytes else None
             rows.append(

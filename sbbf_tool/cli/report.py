@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Item, Output, Outputs, Sums, View
+from sbbf_tool.cli.formats import Conclusion, Item, Output, Outputs, View
 from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (
@@ -214,7 +214,7 @@ class _Printer:
         code = view.answer(codes) if self.error is None else 0
         summary = None if self._is_single else self._summarize(code, has_sums=True)
         for output in self._outputs:
-            output.end(Sums(summary, str(self)))
+            output.end(Conclusion(summary, str(self)))
         return code
 
     def _counts(self) -> Counter[str]:
@@ -290,7 +290,7 @@ class _Printer:
             "replace it",
             kind="note",
         )
-        self._outputs[-1].end(Sums(self._summarize(code, has_sums=False), str(self)))
+        self._outputs[-1].end(Conclusion(self._summarize(code, has_sums=False), str(self)))
         return True
 
     def note_commits(self) -> None:

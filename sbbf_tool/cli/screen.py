@@ -168,7 +168,7 @@ class Screen(Plain):
     def _list_cells(self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[str]:
         """Return a paragraph for each row of a table, with a line for each cell that is not
         empty."""
-        paragraphs: list[str] = []
+        paragraphs = []
         for number, line in enumerate(lines):
             if number:
                 paragraphs.append("")

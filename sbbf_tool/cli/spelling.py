@@ -50,7 +50,7 @@ def name_options(message: str) -> str:
 def command_of(fix: Fix, options: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the command that makes a change, with further options, as a list of program and
     arguments."""
-    arguments: list[str] = []
+    arguments = []
     for name, value in fix.parameters().items():
         arguments += _words(name, value)
     command = _COMMANDS.get(fix.verb) or named("fixes").get(fix.verb, (fix.verb,))

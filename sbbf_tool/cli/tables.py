@@ -59,7 +59,7 @@ def format_cells(
 ) -> tuple[list[Heading], list[list[str]]]:
     """Return the columns that have any cell, and the cells as text. A cell is a value of the
     column's kind, None, or text."""
-    lines: list[list[str]] = []
+    lines = []
     for row in rows:
         cells = row if isinstance(row, tuple) else [column.cell_of(row) for column in columns]
         pairs = zip(columns, cells, strict=True)

@@ -221,7 +221,7 @@ def _ensure_lengths(pieces: Sequence[bytes], first: int, most: int, place: str) 
 def read_queries(texts: Iterable[str]) -> list[str]:
     """Return queries: each text is one, or @ and the name of a file with a query on each line,
     where `--` begins a comment."""
-    queries: list[str] = []
+    queries = []
     for text in texts:
         if not text.startswith("@"):
             queries.append(text)

@@ -142,7 +142,7 @@ def _sum_up(filters: Iterable[FilterVerification]) -> Iterator[_ColumnSum]:
     columns = render.group(((row.column, row.type), row) for row in filters)
     for (column, type_name), rows in columns.items():
         sums = Counter[str]()
-        rates: list[float] = []
+        rates = []
         dialects: dict[str, None] = {}
         for row in rows:
             sums["values"] += row.verified_values

@@ -61,7 +61,7 @@ def plan_steps(
     """Return the step for each chunk that needs one, and the findings that the steps do not fully
     resolve. With `drop`, no filter is built; if `quick`, only rules that need no data are run."""
     steps: dict[ChunkKey, FilterStep] = {}
-    unresolved: list[tuple[Rule, Finding, list[_Observation]]] = []
+    unresolved = []
     for column in columns:
         for rule in _RULES.values():
             if quick and rule.reads >= Reads.DATA:

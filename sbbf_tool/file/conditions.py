@@ -45,8 +45,8 @@ class ColumnCondition(Frozen):
             if all(self.about.answer(value) == ABSENT for value in self.values):
                 return NarrowedCondition(self, ())
             return NarrowedCondition(self, row_groups)
-        answers: dict[int, RowGroupAnswers] = {}
-        unreadable: list[str] = []
+        answers = {}
+        unreadable = []
         for each in narrow(file, self.about, row_groups, **options):
             unreadable += each.unreadable
             if self.others or not each.is_absent:

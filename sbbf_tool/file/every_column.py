@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.file.hits import tuple_of_few
+from sbbf_tool.file.hits import FileAnswers, tuple_of_few
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.probe import (
     Hit,
@@ -49,18 +49,12 @@ def merge_reports(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]
             for row in report.rows:
                 yield tuple(vars(row).values())
 
-    return ProbeReport(
-        file=file.name,
+    found = tuple_of_few(LongSequence(RowMatch, rows, num_rows))
+    return FileAnswers(tuple(hits), tuple(inconclusive), found, unreadable).report(
+        file,
+        len(values),
         column=None,
         type="any",
-        num_values=len(values),
-        row_groups=file.footer.num_row_groups,
-        hits=tuple(hits),
-        inconclusive=tuple(inconclusive),
-        bytes_read=file.source.bytes_read,
-        requests=file.source.requests,
-        unreadable=tuple(unreadable),
-        rows=tuple_of_few(LongSequence(RowMatch, rows, num_rows)),
         unfit=tuple(unfit),
         warnings=tuple(warnings),
     )

@@ -5,9 +5,9 @@ the values that may be there, and the row groups that may hold any of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from sbbf_tool.file.filter_answers import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.parquet.notation import MAYBE
@@ -17,10 +17,12 @@ from sbbf_tool.reports.probe import (
     Hit,
     InconclusiveRowGroups,
     LongSequence,
+    ProbeReport,
     RowMatch,
 )
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.file.pruning import RowGroupAnswers
     from sbbf_tool.file.question import Question
 
@@ -38,6 +40,23 @@ class FileAnswers(NamedTuple):
     """The rows that have the values, if they are listed."""
     unreadable: Sequence[str] = ()
     """What could not be read to answer: place and reason."""
+
+    def report(
+        self, file: ParquetFile, num_values: int, unreadable: Iterable[str] = (), **fields: Any
+    ) -> ProbeReport:
+        """Return the report of these answers, with `unreadable` places that were read before."""
+        return ProbeReport(
+            file=file.name,
+            num_values=num_values,
+            row_groups=file.footer.num_row_groups,
+            hits=self.hits,
+            inconclusive=self.inconclusive,
+            bytes_read=file.source.bytes_read,
+            requests=file.source.requests,
+            unreadable=(*unreadable, *self.unreadable),
+            rows=self.rows,
+            **fields,
+        )
 
 
 def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> FileAnswers:

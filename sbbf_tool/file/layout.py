@@ -295,7 +295,7 @@ def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
     end = footer.start
     if _leading_bytes(footer, parts[0]):
         return [(owned.start, owned.end) for owned in owned_ranges(footer)]
-    spans: list[tuple[int, int]] = []
+    spans = []
     for part in parts:
         # Wide files have very many chunks.
         if not any(part.starts):
@@ -313,7 +313,7 @@ def owned_ranges(footer: Footer) -> Iterator[Range]:
     """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
     parts = _parts(footer)
     num_columns = len(footer.columns)
-    ranges: list[Range] = []
+    ranges = []
     for part in parts:
         spans = enumerate(zip(part.starts, part.lengths, strict=True))
         for at, (start, length) in spans:

@@ -136,7 +136,7 @@ class ParquetFile:
         the context is strict, those that any other file does not have; NotApplicableError if it has
         none of them.
         """
-        columns: dict[int, Column] = {}
+        columns = {}
         missing = []
         errors = []
         with self.locate_errors():

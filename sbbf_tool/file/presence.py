@@ -187,7 +187,7 @@ def _conclude(
     deletes = file.deletes
     keeps_rows = bool(with_rows or deletes)
     presence = _Presence(subject)
-    kept: dict[int, list[ValueRows]] = {}
+    kept = {}
     for row_group, values in values_by_row_group:
         if keeps_rows:
             kept[row_group] = values

@@ -153,7 +153,7 @@ def narrow(
     Filters and dictionaries that are unreadable exclude nothing. Raises AuthenticationError: bytes
     that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group: list[RowGroupAnswers] = []
+    by_row_group = []
     for number in row_groups:
         if filters_only:
             by_row_group.append(without_statistics(file, number, question))

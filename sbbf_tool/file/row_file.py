@@ -66,16 +66,11 @@ def _read_row_groups(
             )
 
     footer = file.footer
-    chunks = []
     for number in range(footer.num_row_groups):
         num_rows = footer.num_rows(number) or 0
         if not 0 <= num_rows <= _MOST_ROWS:
             raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows")
-        for column in footer.columns:
-            chunk = footer.chunk(number, column.index)
-            if chunk is not None:
-                chunks.append(chunk)
-    with open_checked(file.source.open_arrow, chunks, ensure_size) as stream:
+    with open_checked(file.source.open_arrow, footer.open_chunks(), ensure_size) as stream:
         text = [column.name for column in footer.columns if column.physical == "BYTE_ARRAY"]
         reader = parquet.ParquetFile(stream, read_dictionary=text)
         for number in range(reader.num_row_groups):

@@ -54,18 +54,12 @@ def report_rows(
     else:
         hits = [Hit(text, tuple(row_groups))] if row_groups else []
         answers = FileAnswers(tuple(hits))
-    return ProbeReport(
-        file=file.name,
+    return answers.report(
+        file,
+        1,
+        condition.unreadable,
         column=column,
         type=column_type,
-        num_values=1,
-        row_groups=file.footer.num_row_groups,
-        hits=answers.hits,
-        inconclusive=answers.inconclusive,
-        bytes_read=file.source.bytes_read,
-        requests=file.source.requests,
-        unreadable=(*condition.unreadable, *answers.unreadable),
-        rows=answers.rows,
         named_columns=tuple(name_columns(condition)),
         unfit=tuple(list_unfit(condition)),
         warnings=tuple(list_warnings(condition)),

@@ -211,7 +211,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[WireField], int]:
     """List the fields of the struct at `pos` in the order written; also return the position of its
     stop byte. They may be as deep as those of a struct that `structs` parses."""
-    field_list: list[WireField] = []
+    field_list = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
         start = pos
@@ -252,7 +252,7 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
     list.
     """
     old, stop = fields(buf, pos)
-    entries: list[_FieldBytes] = []
+    entries = []
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
         header = b"" if field.relative else buf[field.start : field.value]

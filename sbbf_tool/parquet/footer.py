@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, product
+from itertools import accumulate, chain, product, starmap
 from typing import NamedTuple
 
 from sbbf_tool.errors import NotParquetError, UnreadableError
@@ -134,6 +134,11 @@ class Footer(FooterStructs):
         """Return the struct with the metadata of a column chunk, for readers of its pages; None if
         it is locked."""
         return self.column_chunk(row_group, column).meta_data
+
+    def open_chunks(self) -> list[ColumnMetaData]:
+        """Return the metadata of all column chunks that are not locked."""
+        chunks = starmap(self.chunk, product(range(self.num_row_groups), range(len(self.columns))))
+        return [chunk for chunk in chunks if chunk is not None]
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this

@@ -114,7 +114,7 @@ def plan_cuts(raw: bytes, table: bytes) -> Cuts:
     values = _outline(raw, table)
     num_columns = max((_count(raw, value) for value in values if value.id == _SCHEMA), default=0)
     _ensure_few(raw, num_columns, "schema elements", _BYTES_PER_SCHEMA_ELEMENT)
-    splices: list[Splice] = []
+    splices = []
     pairs: PairsAt | None = None
     for value in values:
         count = _count(raw, value)

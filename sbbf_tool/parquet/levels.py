@@ -65,7 +65,7 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
     remaining = count
     position = 0
     num_packed = 0
-    packed: list[memoryview] = []
+    packed = []
     while remaining > 0:
         window = data[: position + _MOST_HEADER_BYTES]
         try:

@@ -56,7 +56,7 @@ def plan_append(
     replaced.
     """
     pieces: list[Piece] = []
-    places: dict[ChunkKey, FilterPlace] = {}
+    places = {}
     position = keep
     for key in sorted(filters):
         length = sum(len(piece) for piece in filters[key])

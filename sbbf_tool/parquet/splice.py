@@ -98,7 +98,7 @@ def _edit_metadata(
     """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the
     encrypted one, or both."""
     keys = set(chunks)
-    edits: list[compact.Splice] = []
+    edits = []
     num_edited = 0
     try:
         for key, chunk in _chunk_positions(raw, keys, index):
@@ -181,7 +181,7 @@ def _struct_list(
     if field is None:
         return []
     kind, count, pos = compact.list_header(raw, field.value)
-    positions: list[tuple[int, int]] = []
+    positions = []
     for number in range(count):
         if number in numbers:
             positions.append((number, pos))

@@ -130,7 +130,7 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
         raise UnreadableError(
             f"the elements of a list have type {kind}, not {element}", place=f"byte {start:,}"
         )
-    values: list[object] = []
+    values = []
     for _ in range(count):
         value, pos = _read_value(data, pos, element, of_element, depth)
         values.append(value)

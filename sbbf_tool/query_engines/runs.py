@@ -134,7 +134,7 @@ def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
         return None
     from_the_first = []
     since: dict[str, list[str]] = {}
-    by_predicate: dict[str, ReleaseRun] = {}
+    by_predicate = {}
     for name in runs[-1].predicates:
         by_predicate[name] = _find_first_use(runs, name)
     for name, run in by_predicate.items():

@@ -143,7 +143,7 @@ def _read_facts(
 def _read_bounds(row: Mapping[str, Sequence[str]], families: Sequence[str]) -> EngineBounds:
     """Read the families of each form of bounds, which are those of the patterns except those of
     patterns that begin with `!`. Forms may be listed together, with commas between them."""
-    by_form: dict[str, tuple[str, ...]] = {}
+    by_form = {}
     for forms, patterns in row.items():
         excluding = []
         including = []
@@ -322,7 +322,7 @@ def _read_verdicts(
 
 
 def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
-    matches: list[str] = []
+    matches = []
     for pattern in patterns:
         ids = filter_names(families, pattern)
         if not ids:

@@ -23,7 +23,7 @@ RULES_ABOUT_STATISTICS = frozenset({"wrong-statistics", "wrong-null-count"})
 def with_statistics(file: ParquetFile, facts: Sequence[ColumnFacts]) -> tuple[ColumnFacts, ...]:
     """Return the facts with those about the statistics of chunks without a filter; all their values
     are read."""
-    bare: dict[ChunkKey, ChunkFacts] = {}
+    bare = {}
     for column in facts:
         for chunk in column.chunks:
             if chunk.verification is None and chunk.oversized_page is None:

@@ -256,7 +256,7 @@ def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
     numbers = range(footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
         file.expect_filters(columns, whole=True, row_groups=numbers)
-    chunks: dict[ChunkKey, ChunkFacts] = {}
+    chunks = {}
     for number in numbers:
         for column in columns:
             # What another file holds is judged there.

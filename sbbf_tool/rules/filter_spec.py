@@ -173,7 +173,7 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
     specs = tuple(specs)
     spec_by_column, required = _choose_specs(file, specs)
     footer = file.footer
-    sizes: dict[ChunkKey, Sizing] = {}
+    sizes = {}
     without_values = 0
     for key in product(range(footer.num_row_groups), sorted(spec_by_column)):
         row_group, column = key
@@ -198,7 +198,7 @@ def _choose_specs(
     replaces another, which may demand an FPP or a size. Names that the file lacks are left out.
     Raises UsageError for an ambiguous name.
     """
-    spec_by_column: dict[int, FilterSpec] = {}
+    spec_by_column = {}
     required: set[int] = set()
     for spec in specs:
         is_required = spec.judge != "size"

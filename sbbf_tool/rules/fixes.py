@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
@@ -18,12 +19,17 @@ def repair(column: ColumnFacts, limits: Limits) -> Fix:
     return Fix("repair", (column.changeable_name,), keys=column.keys_path)
 
 
+def _fix_of(column: ColumnFacts, action: str, **options: Any) -> Fix:
+    """Return the fix that changes the filters of a column."""
+    return Fix(action, (column.changeable_name,), (column.name,), keys=column.keys_path, **options)
+
+
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that rebuilds filters from the data, if they exclude stored values or are
     unusable."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    return Fix("repair", (column.changeable_name,), (column.name,), keys=column.keys_path)
+    return _fix_of(column, "repair")
 
 
 def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix | None:
@@ -38,14 +44,12 @@ def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix
         highest = worst_fpp(column, limits)
         if not max_bytes or not all(_fits(chunk, max_bytes, highest) for chunk in column.filters):
             return None
-    return Fix(
+    return _fix_of(
+        column,
         "add_filters",
-        (column.changeable_name,),
-        (column.name,),
         rebuild=rebuild,
         fpp=None if fpp == DEFAULT_FPP else fpp,
         max_bytes=max_bytes,
-        keys=column.keys_path,
     )
 
 
@@ -107,15 +111,13 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     rebuild = None
     if column.filters and column.judge != "existence":
         rebuild = "weak"
-    return Fix(
+    return _fix_of(
+        column,
         "add_filters",
-        (column.changeable_name,),
-        (column.name,),
         rebuild=rebuild,
         fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
         ndv=size.ndv,
         max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,
-        keys=column.keys_path,
     )
 
 
@@ -127,18 +129,16 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that removes the filters; None if they are requested and can be built."""
     if any(chunk.target is not None for chunk in column.chunks) and not _gets_no_filter(column):
         return None
-    return Fix("remove_filters", (column.changeable_name,), (column.name,), keys=column.keys_path)
+    return _fix_of(column, "remove_filters")
 
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that also removes the bytes of the filters, because they must not stay in the
     file."""
-    return Fix(
+    return _fix_of(
+        column,
         "remove_filters",
-        (column.changeable_name,),
-        (column.name,),
         compact=True,
-        keys=column.keys_path,
     )
 
 
@@ -149,12 +149,10 @@ def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
         # No command resizes a draft.
         if chunk.stored is not None and chunk.stored.header.readings:
             return rebuild(column, limits)
-    return Fix(
+    return _fix_of(
+        column,
         "resize_filters",
-        (column.changeable_name,),
-        (column.name,),
         fpp=target_fpp(column, limits),
-        keys=column.keys_path,
     )
 
 
@@ -192,10 +190,8 @@ def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
 
 
 def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
-    return Fix(
+    return _fix_of(
+        column,
         "resize_filters",
-        (column.changeable_name,),
-        (column.name,),
         max_bytes=num_bytes,
-        keys=column.keys_path,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.editing.targets import ensure_one_way
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.extension import load
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.table import Change
 
@@ -84,7 +85,8 @@ def begin_change(work: Work[Any], selection: Selection, *, on_cluster: bool) -> 
     change = Change(
         f"{verb.operation} BLOOM FILTERS", verb.changed_columns(), verb.table_properties(table)
     )
-    begun = table.begin(
+    begun: TableChange = load(table.changed_by)(
+        table,
         change,
         selection.where,
         edit,

@@ -55,7 +55,7 @@ class IncrementalRunner:
         of files that is worked on."""
         requests = _Requests(work.on(selection))
         objects = _objects_of(selection)
-        waiting: list[ListedFile] = []
+        waiting = []
         most = self._runner.most_files
         try:
             for entry in self._runner.list_files(selection, links=work.changes):

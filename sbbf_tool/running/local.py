@@ -171,7 +171,7 @@ class LocalRunner:
 
     def _locally(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these files, of which the first ones are listed now."""
-        first: list[ListedFile] = []
+        first = []
         size = 0
         for file in files:
             first.append(file)

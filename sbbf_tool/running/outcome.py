@@ -160,8 +160,8 @@ class Outcome:
 
     @property
     def summary(self) -> Summary:
-        commits: list[Commit] = []
-        vanished: list[str] = []
+        commits = []
+        vanished = []
         for change in self._changes:
             commits += change.commits
             vanished += change.vanished

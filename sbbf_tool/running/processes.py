@@ -30,6 +30,8 @@ from sbbf_tool.storage.threads import result_of
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
+Carry = Callable[[Sequence[Unit]], list[Row]]
+"""A function that returns the rows of units of work."""
 
 _SECONDS_TO_SEND = 5.0
 """How long a worker that was interrupted has for sending what its task returned."""
@@ -46,8 +48,8 @@ class Task(Generic[Unit, Row]):
     def __init__(
         self,
         units: Sequence[Unit],
-        work: Callable[[Sequence[Unit]], list[Row]],
-        again: Callable[[Sequence[Unit]], list[Row]] | None = None,
+        work: Carry[Unit, Row],
+        again: Carry[Unit, Row] | None = None,
     ) -> None:
         self.units = units
         self.work = work
@@ -155,7 +157,7 @@ class Processes:
     def _apart(
         self,
         units: Sequence[Unit],
-        work: Callable[[Sequence[Unit]], list[Row]],
+        work: Carry[Unit, Row],
         build_lost_row: Callable[[Unit], Row],
     ) -> list[Row]:
         with self._new_pool(1) as pool:
@@ -196,7 +198,7 @@ class Processes:
 
 
 def _submit(
-    pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]
+    pool: ProcessPoolExecutor, work: Carry[Unit, Row], units: Sequence[Unit]
 ) -> Future[list[Row]]:
     """Submit a task. The pool may start workers for it, in which signals stay blocked until
     `_begin` has replaced the owner's handlers."""
@@ -223,7 +225,7 @@ def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
+def _work(work: Carry[Unit, Row], units: Sequence[Unit]) -> list[Row]:
     """Run a task in a worker. A worker that was interrupted ignores SIGTERM and runs no task that
     arrives afterwards. Unless its owner interrupted it, it soon ends as if it were killed."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:

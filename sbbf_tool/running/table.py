@@ -17,14 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.extension import load
 from sbbf_tool.storage.access import Access
 from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.context import Context
-    from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.parquet.column_names import ColumnNames, Path
 
@@ -96,7 +93,11 @@ class Table(ABC):
     format: ClassVar[str]
     """Name of the format."""
     changed_by: ClassVar[str]
-    """The class of its changes, a `TableChange`, as `MODULE:NAME`."""
+    """The class of its changes, a `TableChange`, as `MODULE:NAME`. It is called with the table, the
+    change, the predicate and the edit, and reads and writes nothing yet; with `may_lack_columns`,
+    the table need not have all columns of the change, and `on_cluster` says that workers may write
+    copies after the run was interrupted. It raises UsageError if the table cannot have the
+    change."""
     old_files_stay: ClassVar[str] = "until the table's clean-up deletes them"
     """How long the files stay that a commit has replaced."""
     takes_properties: ClassVar[bool] = False
@@ -171,26 +172,6 @@ class Table(ABC):
     def copy_path(self, file: LiveFile, name: str) -> str:
         """Return the path of the copy of `file` that has this file name, in a folder where the
         table's own clean-up finds it."""
-
-    def begin(
-        self,
-        change: Change,
-        where: PathPredicate | None,
-        edit: Edit,
-        *,
-        may_lack_columns: bool,
-        on_cluster: bool = False,
-    ) -> TableChange:
-        """Return the run that makes a change; nothing is read or written yet. Raises UsageError if
-        the table cannot have the change.
-
-        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster`
-        says that workers may write copies after the run was interrupted.
-        """
-        begun: TableChange = load(self.changed_by)(
-            self, change, where, edit, may_lack_columns=may_lack_columns, on_cluster=on_cluster
-        )
-        return begun
 
 
 class Commit(NamedTuple):

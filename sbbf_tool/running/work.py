@@ -137,7 +137,7 @@ class Work(Generic[Report]):
                 names = table_files.usual_names(paths)
             reports = scan(names)
             seconds = (time.monotonic() - started) / max(1, len(paths))
-            rows: list[Row[Report] | None] = []
+            rows = []
             for path, report in zip(paths, reports, strict=True):
                 row = None
                 if report is not None:
@@ -225,7 +225,7 @@ def interrupt_of(error: Exception) -> BaseException | None:
     imported, becomes a RuntimeError, and the module that imports the other may raise a further
     error from it.
     """
-    causes: list[BaseException] = []
+    causes = []
     cause = error.__cause__
     while isinstance(cause, Exception) and cause not in causes:
         causes.append(cause)

@@ -35,12 +35,12 @@ from sbbf_tool.storage.journal import parse_journal as parse_journal
 from sbbf_tool.storage.local import remove_stale_checksum, sync_name, temporary_file
 from sbbf_tool.storage.source import LocalSource, Piece, PlannedSource, Source
 from sbbf_tool.storage.system_calls import (
-    FORBIDDEN,
     READ,
     close,
     ensure_can_change,
     is_locked,
     is_open_file,
+    kind_of,
     leads_to,
     lock,
     open_to_change,
@@ -320,9 +320,8 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
                 is_placed = True
             sync_folder(os.path.dirname(path))
         except OSError as error:
-            kind = RefusedError if error.errno in FORBIDDEN else WriteError
             hint = "without a journal, a crash during the append could not be undone"
-            raise kind(
+            raise kind_of(error)(
                 f"the journal cannot be written beside the file: {reason_of(error)}",
                 file=source.name,
                 hint=hint,

@@ -132,7 +132,7 @@ class OpenFileSource(Source):
 
     def read(self, offset: int, length: int) -> bytes:
         ensure_within(self, offset, length)
-        parts: list[bytes] = []
+        parts = []
         with self._lock:
             try:
                 self._file.seek(offset)

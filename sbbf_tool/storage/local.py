@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError, exists_error
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage import system_calls
 from sbbf_tool.storage.attributes import carry_over
@@ -44,6 +44,7 @@ from sbbf_tool.storage.system_calls import (
     NO_FOLLOW,
     READ,
     close,
+    kind_of,
     leads_to,
     lock,
     lock_exclusively,
@@ -314,7 +315,7 @@ def give_new_name(temporary: str, target: str) -> None:
         os.link(temporary, target)
     except OSError:
         if os.path.lexists(target):
-            raise _exists(target) from None
+            raise exists_error(target) from None
         os.rename(temporary, target)
 
 
@@ -384,7 +385,7 @@ def ensure_free(target: str) -> None:
     except (OSError, ValueError) as error:
         raise RefusedError(reason_of(error), file=target, hint="name another path") from error
     if not (stat.S_ISREG(status.st_mode) and left_names(os.path.realpath(target), status)):
-        raise _exists(target)
+        raise exists_error(target)
 
 
 def ensure_open_to_changes(target: str) -> None:
@@ -395,10 +396,6 @@ def ensure_open_to_changes(target: str) -> None:
             file=target,
             hint=f"make it writable (chmod u+w), or {OTHER_FOLDER}",
         )
-
-
-def _exists(target: str) -> RefusedError:
-    return RefusedError("the target exists", file=target, hint="name another, or remove it first")
 
 
 @contextmanager
@@ -444,8 +441,7 @@ def temporary_file(
 
 
 def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
-    reason = reason_of(error)
+    message = reason_of(error)
     if error.errno in FORBIDDEN:
-        message = f"cannot create a file beside the target: {reason}"
-        return RefusedError(message, file=target, hint=ELSEWHERE)
-    return WriteError(reason, file=target, hint=ELSEWHERE)
+        message = f"cannot create a file beside the target: {message}"
+    return kind_of(error)(message, file=target, hint=ELSEWHERE)

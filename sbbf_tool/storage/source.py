@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extension import ensure_no_index
-from sbbf_tool.frozen import Frozen
 from sbbf_tool.storage.system_calls import READ, close, read_all, reason_of
 from sbbf_tool.storage.threads import result_of, waiting
 
@@ -221,24 +220,6 @@ Piece = Bytes | Extent
 """Bytes of a new file, in memory or not."""
 
 
-class _Readable(Protocol):
-    def read(self, offset: int, length: int, /) -> bytes: ...
-
-
-class SourceRange(Frozen):
-    """An `Extent`: the `length` bytes of a source or spool that begin at `start`."""
-
-    source: _Readable
-    start: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self.source.read(self.start + offset, length)
-
-
 def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
     """Yield the bytes of these pieces in order, with few of them in memory at once."""
     for piece in pieces:
@@ -338,7 +319,7 @@ class Stream(io.RawIOBase):
         length = max(0, self._source.size - self._position)
         if size is not None and size >= 0:
             length = min(size, length)
-        parts: list[bytes] = []
+        parts = []
         while length:
             block = self._read_some(self._position, length)
             parts.append(block)

@@ -12,13 +12,28 @@ import os
 from threading import Lock
 
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.leftovers import open_locked, temporary_path
-from sbbf_tool.storage.source import Bytes, SourceRange
-from sbbf_tool.storage.system_calls import FORBIDDEN, read_all, reason_of
+from sbbf_tool.storage.source import Bytes
+from sbbf_tool.storage.system_calls import FORBIDDEN, kind_of, read_all, reason_of
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _FREE_SPACE = "choose fewer columns or smaller filters, or free space"
+
+
+class SpoolRange(Frozen):
+    """An `Extent`: the `length` bytes of a spool that begin at `start`."""
+
+    spool: Spool
+    start: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.spool.read(self.start + offset, length)
 
 
 class Spool:
@@ -82,7 +97,7 @@ class Spool:
                 hint=_FREE_SPACE,
             )
 
-    def append(self, data: Bytes) -> SourceRange:
+    def append(self, data: Bytes) -> SpoolRange:
         """Append these bytes; return their range. Raises WriteError, and RefusedError without
         permission."""
         length = len(data)
@@ -90,17 +105,17 @@ class Spool:
             start = self.size
             self.size += length
             if not self._keeps:
-                return SourceRange(self, start, length)
+                return SpoolRange(self, start, length)
             if self._fd is None and self.size <= self.MEMORY_BYTES:
                 self._buffer += data
-                return SourceRange(self, start, length)
+                return SpoolRange(self, start, length)
             if self._fd is None:
                 self._fd = self._open()
                 self._write(self._fd, 0, self._buffer)
                 self._buffer = bytearray()
             fd = self._fd
         self._write(fd, start, data)
-        return SourceRange(self, start, length)
+        return SpoolRange(self, start, length)
 
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` appended bytes from `offset`."""
@@ -128,9 +143,8 @@ class Spool:
             os.unlink(path)
             return fd
         except OSError as error:
-            kind = RefusedError if error.errno in FORBIDDEN else WriteError
             message = f"cannot create a temporary file: {reason_of(error)}"
-            raise kind(message, file=self._folder, hint=ELSEWHERE) from error
+            raise kind_of(error)(message, file=self._folder, hint=ELSEWHERE) from error
 
     def _write(self, fd: int, position: int, data: Bytes) -> None:
         view = memoryview(data).cast("B")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from threading import Lock
 
-from sbbf_tool.errors import ChangedError, RefusedError
+from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.storage.threads import waiting
 
 try:
@@ -46,6 +46,11 @@ _EXCHANGE = 2
 """RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS."""
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _seeking = Lock()
+
+
+def kind_of(error: OSError) -> type[RefusedError | WriteError]:
+    """Return the class of an error of writing."""
+    return RefusedError if error.errno in FORBIDDEN else WriteError
 
 
 def ensure_can_change(target: str) -> None:
@@ -115,7 +120,7 @@ def read_at(fd: int, length: int, offset: int) -> bytes:
 
 def read_all(fd: int, length: int, offset: int) -> bytes:
     """Read `length` bytes from `offset`, and fewer only at the end of the file. Raises OSError."""
-    parts: list[bytes] = []
+    parts = []
     while length and (part := read_at(fd, length, offset)):
         parts.append(part)
         offset += len(part)

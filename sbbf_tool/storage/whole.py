@@ -15,17 +15,17 @@ import time
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.leftovers import remove_left, temporary_path
 from sbbf_tool.storage.local import USUAL, give_new_name, temporary_file
 from sbbf_tool.storage.permissions import ensure_renames
 from sbbf_tool.storage.system_calls import (
     CAN_CHANGE,
-    FORBIDDEN,
     HAS_USERS,
     NO_WAIT,
     READ,
+    kind_of,
     reason_of,
     sync,
     sync_folder,
@@ -58,8 +58,7 @@ def write_whole(
         with _open_new(name, overwrite, mode) as stream:
             yield stream
     except OSError as error:
-        kind = RefusedError if error.errno in FORBIDDEN else WriteError
-        raise kind(reason_of(error), file=name, hint=_HINT) from error
+        raise kind_of(error)(reason_of(error), file=name, hint=_HINT) from error
 
 
 def _open_new(name: str, overwrite: bool, mode: int) -> AbstractContextManager[io.FileIO]:

@@ -279,7 +279,7 @@ def _sample(
             for path in judgment.totals.sample_files.items:
                 candidates_by_path.setdefault(path, {})[key] = judgment.totals
     paths = sorted(candidates_by_path)
-    errors: list[SbbfError] = []
+    errors = []
     for path in paths:
         file = files.open_by(path)
         for error in sample(file, candidates_by_path[path], files.context):

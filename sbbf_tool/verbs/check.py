@@ -150,7 +150,7 @@ class Check(ReadingVerb[CheckReport]):
         scan = FileScan(self._judge_kind, context)
 
         def reports_of(paths: Sequence[str]) -> list[CheckReport | None]:
-            reports: list[CheckReport | None] = []
+            reports = []
             for path, file in zip(paths, scan(paths), strict=True):
                 report = None
                 if file is not None:
@@ -188,7 +188,7 @@ class Check(ReadingVerb[CheckReport]):
                 num_by_reason[outcome.reason] += 1
         # Of the rules that did not run, one has the reason of most.
         without_findings.sort(key=lambda outcome: num_by_reason[outcome.reason], reverse=True)
-        kept: dict[str, RuleOutcome] = {}
+        kept = {}
         for outcome in reversed(without_findings):
             kept[outcome.outcome] = outcome
         return replace(report, rules=(*with_findings, *kept.values()))

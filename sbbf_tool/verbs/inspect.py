@@ -156,8 +156,8 @@ class Inspect(ReadingVerb[InspectReport]):
         names = tuple(self.columns)
         chosen = file.find_columns(names)
         file.expect_filters(chosen, whole=not self.quick, headers_only=self.quick)
-        rows: list[FilterReport] = []
-        filters: list[StoredFilter] = []
+        rows = []
+        filters = []
         for row_group, column in self._chunks(file, chosen):
             row, stored = _chunk_report(file, row_group, column, not self.quick)
             rows.append(row)

@@ -36,7 +36,6 @@ from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.file.all_rows import AnswersForAllRows
     from sbbf_tool.file.conditions import Compared
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.judgment import FileCondition
@@ -217,7 +216,15 @@ class Probe(ReadingVerb[ProbeReport]):
         if self._tree is None:
             return self._report(file, conditions)
         if self.column is None or not any(map(_needs_reading, conditions)):
-            return self._report_rows(file, conditions, self._tree)
+            from sbbf_tool.file.row_query import join_conditions, report_rows
+
+            return report_rows(
+                join_conditions(file, conditions, self._tree, filters_only=self.filters_only),
+                None if self.column is None else conditions[0],
+                dialect=self._dialect,
+                confirms=self.confirm or self.rows,
+                with_rows=self.rows,
+            )
         from sbbf_tool.file.judgment import FileCondition
 
         tree = FileCondition(file, self._tree, filters_only=self.filters_only)
@@ -240,7 +247,7 @@ class Probe(ReadingVerb[ProbeReport]):
             return None
 
         def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
-            reports: list[ProbeReport | None] = []
+            reports = []
             for path, file in zip(paths, scan(paths), strict=True):
                 report = None
                 if file is not None:
@@ -286,20 +293,6 @@ class Probe(ReadingVerb[ProbeReport]):
             confirms=confirms,
         )
 
-    def _report_rows(
-        self, file: ParquetFile, conditions: list[ColumnCondition], tree: Expression
-    ) -> ProbeReport:
-        """Report the rows that satisfy conditions. If the verb has a column, the file lacks it."""
-        from sbbf_tool.file.row_query import join_conditions, report_rows
-
-        return report_rows(
-            join_conditions(file, conditions, tree, filters_only=self.filters_only),
-            None if self.column is None else conditions[0],
-            dialect=self._dialect,
-            confirms=self.confirm or self.rows,
-            with_rows=self.rows,
-        )
-
     @property
     def _dialect(self) -> Dialect | None:
         if self.dialect is None:
@@ -329,11 +322,20 @@ class Probe(ReadingVerb[ProbeReport]):
             answers = self._query(file, about, first, also, row_groups, tree)
         else:
             column = about.name
-            queried, answers = self._query_missing(file, first, also, row_groups)
+            from sbbf_tool.file.all_rows import answer_for_all_rows  # most files have the column
+
+            queried, answers = answer_for_all_rows(
+                file,
+                first.condition,
+                [narrowed_condition.condition for narrowed_condition in also],
+                row_groups,
+                confirms=self.confirm or self.rows,
+                with_rows=self.rows,
+            )
         unfit: list[UnfitValue] = []
         warnings: list[str] = []
         notes: dict[str, None] = {}
-        places: list[str] = []
+        places = []
         named_columns = [*_name_columns(file, [first, *also])]
         if tree is not None:
             from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
@@ -350,18 +352,12 @@ class Probe(ReadingVerb[ProbeReport]):
                 unfit += question.unfit
                 warnings += question.warnings(file.footer)
                 notes.update(dict.fromkeys(_list_notes(question)))
-        return ProbeReport(
-            file=file.name,
+        return answers.report(
+            file,
+            len(first.condition.values),
+            places,
             column=column,
             type=column_type,
-            num_values=len(first.condition.values),
-            row_groups=file.footer.num_row_groups,
-            hits=answers.hits,
-            inconclusive=answers.inconclusive,
-            bytes_read=file.source.bytes_read,
-            requests=file.source.requests,
-            unreadable=(*places, *answers.unreadable),
-            rows=answers.rows,
             named_columns=tuple(named_columns),
             unfit=tuple(unfit),
             warnings=tuple(warnings),
@@ -414,26 +410,6 @@ class Probe(ReadingVerb[ProbeReport]):
             return answers._replace(inconclusive=(unknown,))
         hits = [Hit(text_of(value), row_groups, CANNOT_SAY, _OTHER_TYPE) for value in others]
         return answers._replace(hits=(*answers.hits, *hits))
-
-    def _query_missing(
-        self,
-        file: ParquetFile,
-        first: NarrowedCondition,
-        also: list[NarrowedCondition],
-        row_groups: tuple[int, ...],
-    ) -> AnswersForAllRows:
-        """Return the values of the first condition, whose column the file lacks, and what is known
-        of them."""
-        from sbbf_tool.file.all_rows import answer_for_all_rows  # most files have the column
-
-        return answer_for_all_rows(
-            file,
-            first.condition,
-            [narrowed.condition for narrowed in also],
-            row_groups,
-            confirms=self.confirm or self.rows,
-            with_rows=self.rows,
-        )
 
 
 def probe(

@@ -97,8 +97,8 @@ class Properties(NamedTuple):
 
         `name_of` returns the name that a column has in properties.
         """
-        properties: dict[str, str] = {}
-        limits: list[int] = []
+        properties = {}
+        limits = []
         for spec in specs:
             values = {"enabled": "true"}
             if spec.ndv is not None:
@@ -249,8 +249,8 @@ def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, st
     it stays.
     """
     ours = _parse_record(before)
-    for_all: dict[str, str] = {}
-    kept: dict[str, str] = {}
+    for_all = {}
+    kept = {}
     for name, text in ours.items():
         column = name.partition(".column.")[2]
         if not column:

@@ -171,8 +171,8 @@ def build_settings(writer: str, request: Request) -> WriterSettings:
     kind: Writer | None = WRITERS.get(writer)
     if kind is None:
         kind = load(named("writers")[writer])
-    settings: list[Setting] = []
-    problems: list[str] = []
+    settings = []
+    problems = []
     for column in request.columns:
         problem = kind.problem_of(column.column)
         if problem is None:
@@ -212,7 +212,7 @@ def _build_notes(
     writer: Writer, request: Request, settings: Sequence[Setting], problems: Sequence[str]
 ) -> list[str]:
     """Build the notes: conditions, and `problems` of the columns that get no filter."""
-    notes: list[str] = []
+    notes = []
     if settings and writer.takes_ndv:
         largest = max(column.values for column in request.columns)
         notes.append(

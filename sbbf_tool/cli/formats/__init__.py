@@ -259,7 +259,7 @@ class View(Generic[Report]):
         return max(codes, default=0)
 
 
-class Sums(NamedTuple):
+class Conclusion(NamedTuple):
     """What sums up the reports of several files; empty for the only report."""
 
     document: dict[str, Any] | None = None
@@ -283,7 +283,7 @@ class Output:
         """Add a report."""
         raise NotImplementedError
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         """Finish the output after the last report."""
         raise NotImplementedError
 
@@ -307,7 +307,7 @@ class Outputs(Frozen):
         """Yield the outputs. The report file appears if the block ends without an error. Raises
         UsageError, RefusedError, WriteError."""
         with ExitStack() as stack:
-            outputs: list[Output] = []
+            outputs = []
             if not terminal().quiet:
                 outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:
@@ -332,7 +332,7 @@ class Outputs(Frozen):
         with self.open(view) as outputs:
             for output in outputs:
                 output.add(item)
-                output.end(Sums())
+                output.end(Conclusion())
 
 
 TEXT = Outputs(TABLE, None, TABLE)

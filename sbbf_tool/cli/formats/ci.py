@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import click
 
 from sbbf_tool.cli.findings import count_findings, describe_locked, in_full
-from sbbf_tool.cli.formats import Item, Output, Sums
+from sbbf_tool.cli.formats import Conclusion, Item, Output
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import escape
@@ -81,7 +81,7 @@ class Suites(Output):
             self._target.write(f"{root.removesuffix(' />')}>\n")
         self._target.write(f"  {_to_xml(suite)}\n")
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         if self._has_suites:
             self._target.write(f"</{self._root.tag}>\n")
         else:
@@ -142,7 +142,7 @@ class Annotations(Output):
         for severity, title, text in _gaps_of(report):
             self._annotate(severity, report.file, title, text)
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         for lines in self._lines.values():
             for line in lines:
                 self._target.write(line)
@@ -207,7 +207,7 @@ class Sarif(Output):
         if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
             self._keep_worst()
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         self._keep_worst()
         if self._left_out:
             text = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import NAMES, Item, Output, StandardOutput, Sums
+from sbbf_tool.cli.formats import NAMES, Conclusion, Item, Output, StandardOutput
 from sbbf_tool.cli.output import MOST_FILES, complain, encodable_json, terminal
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList
@@ -59,7 +59,7 @@ class PageOutput(Output):
         most = self._most_files
         return most is None or (self._files < most and self._page.lines < 2 * most)
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         if self._more_files:
             self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
         if not self._view.is_single:
@@ -73,7 +73,7 @@ class Documents(Output):
     def add(self, item: Item) -> None:
         self._write(item.document())
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         if sums.document is not None:
             self._write(sums.document)
 
@@ -128,6 +128,6 @@ class Names(Output):
         else:
             self._target.binary().write(name + self._end_of_name)
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         for line in self._view.notes():
             complain(f"sbbf: {line}", kind="note")

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from sbbf_tool.cli.formats import MARK, Item, Output, OutputTarget, Sums
+from sbbf_tool.cli.formats import MARK, Conclusion, Item, Output, OutputTarget
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
@@ -41,7 +41,7 @@ class Records(Output):
             for row in _rows_of(item.report):
                 self._writer.write(row)
 
-    def end(self, sums: Sums) -> None:
+    def end(self, sums: Conclusion) -> None:
         self._writer.end()
         for line in self._view.unlisted():
             complain(f"sbbf: {line}", kind="note")

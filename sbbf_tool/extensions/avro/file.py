@@ -143,7 +143,7 @@ def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: boo
     }
     encoding = Encoding(header.schema)
     parts = [MAGIC + Encoding(_META).build(meta) + header.sync]
-    datums: list[bytes] = []
+    datums = []
     size = 0
     for value in values:
         datum = encoding.build(value, validate_first=validate_first)

@@ -90,9 +90,9 @@ def _has_corpus(root: Path) -> bool:
 
 
 def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
-    files: list[FileRecord] = []
+    files = []
     questions: list[Expectation] = []
-    inputs: list[WriterInput] = []
+    inputs = []
     size = 0
     if patterns:
         names = [file.name for file in _make_files(patterns)]

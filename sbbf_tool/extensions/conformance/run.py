@@ -267,7 +267,7 @@ def _compare_values(
 def _judge_filters(
     file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], row: WriterInput
 ) -> Verdict:
-    notes: list[str] = []
+    notes = []
     missing = 0
     excluded = 0
     row_groups = [number for number, plains in enumerate(values) if plains]

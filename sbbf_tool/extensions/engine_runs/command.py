@@ -157,7 +157,7 @@ def _show_report(page: Page, report: EngineRunsReport) -> None:
     )
     if report.note is not None:
         page.say(f"note: {report.note}")
-    rows: list[tuple[object, ...]] = []
+    rows = []
     for run in report.engines:
         name = f"{run.name} {run.version}"
         if run.without_filters is not None:

@@ -131,7 +131,7 @@ def _plan(
     list_header, records = read_manifest_lists(table, snapshot)
     manifests = _NewManifests(table, list_header, unique)
     delta = [manifests.add(header, entries) for header, entries in rewritten]
-    delta_entries: list[ManifestEntry] = []
+    delta_entries = []
     for data in manifests.files.values():
         delta_entries += parse_manifest(data)
     added = _identities(delta_entries, ADD)
@@ -285,7 +285,7 @@ def _find_changes(
 
     The header is None without such changes.
     """
-    matches: dict[Identity, IndexChange] = {}
+    matches = {}
     for entry in parse_manifest(data):
         if entry.kind == ADD and entry.identity in changes:
             matches[entry.identity] = changes[entry.identity]

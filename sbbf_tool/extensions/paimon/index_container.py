@@ -133,7 +133,7 @@ def build_container(indexes: Bodies) -> bytes:
     """
     head_length = offset = _head_length(indexes)
     head = [_FIXED.pack(MAGIC, VERSION, head_length, len(indexes))]
-    bodies: list[bytes] = []
+    bodies = []
     for name, kinds in indexes.items():
         head += (build_utf(name), _I32.pack(len(kinds)))
         for kind, body in kinds.items():

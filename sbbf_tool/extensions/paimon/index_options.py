@@ -62,7 +62,7 @@ def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
 
     They have Paimon's sizes. Raises UnreadableError for invalid numbers.
     """
-    requests: dict[str, IndexRequest] = {}
+    requests = {}
     for text in options.get(_PREFIX + "columns", "").split(","):
         name = text.strip()
         if name:

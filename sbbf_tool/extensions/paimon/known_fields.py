@@ -165,7 +165,7 @@ def read_manifest_lists(
     The header has the newer schema of the two lists, which fits all records. Raises RefusedError
     for fields of a newer Paimon.
     """
-    headers: list[AvroHeader] = []
+    headers = []
     records: list[dict[str, Any]] = []
     for name in snapshot.manifest_lists:
         header, list_records = parse_file(

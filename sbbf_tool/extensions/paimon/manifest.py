@@ -179,7 +179,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     than deleted.
     """
     balance: defaultdict[Identity, int] = defaultdict(int)
-    additions: dict[Identity, ManifestEntry] = {}
+    additions = {}
     for entry in entries:
         identity = entry.identity
         if entry.kind == ADD:
@@ -233,7 +233,7 @@ def _row_id_range(files: Iterable[Mapping[str, Any]]) -> tuple[int | None, int |
 
     As in Paimon, both are None unless every file has row ids.
     """
-    first_ids: list[int] = []
+    first_ids = []
     last_ids: list[int] = []
     for file in files:
         first_id = optional(file, "_FIRST_ROW_ID", int)
@@ -256,7 +256,7 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
         columns = list(zip(*rows, strict=True))
     smallest: list[Value] = []
     largest: list[Value] = []
-    null_counts: list[int] = []
+    null_counts = []
     for column in columns:
         values = [value for value in column if value is not None]
         smallest.append(min(values, key=_order, default=None))

@@ -106,7 +106,7 @@ def _decompress(stream: bytes, compression: int) -> bytes:
     """
     if compression == _UNCOMPRESSED:
         return stream
-    parts: list[bytes] = []
+    parts = []
     at = 0
     while at + 3 <= len(stream):
         header = int.from_bytes(stream[at : at + 3], "little")

@@ -72,7 +72,7 @@ def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
     nulls = _count_null_bytes(len(types))
     if len(row) < nulls + 8 * len(types):
         raise UnreadableError(f"a row of {len(types)} fields does not fit into {len(row)} bytes")
-    values: list[Value] = []
+    values = []
     for at, data_type in enumerate(types):
         is_null = row[(at + 8) >> 3] >> (at & 7) & 1
         values.append(None if is_null else _parse_field(row, nulls + 8 * at, data_type))
@@ -132,7 +132,7 @@ def _slice_far(row: bytes, offset: int, size: int) -> bytes:
 def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
     """Build the bytes of a row, as Paimon writes them, from values as `parse_row` returns them."""
     nulls = bytearray(_count_null_bytes(len(types)))
-    fixed: list[bytes] = []
+    fixed = []
     far = bytearray()
     far_at = len(nulls) + 8 * len(types)
     for at, (value, data_type) in enumerate(zip(values, types, strict=True)):

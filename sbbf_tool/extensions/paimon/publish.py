@@ -30,7 +30,7 @@ from sbbf_tool.extensions.paimon.reports import SkippedFile
 from sbbf_tool.extensions.paimon.snapshots import snapshot_path
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
 from sbbf_tool.running.table import NewFiles, attempts
-from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_calls import kind_of, reason_of
 
 Row = TypeVar("Row")
 
@@ -92,8 +92,8 @@ def _split_by_presence(
 ) -> tuple[list[IndexChange], list[IndexChange]]:
     """Split into the changes of data files that are as they were, and those of the other files."""
     live = {indexed_file.entry.identity for indexed_file in table.live_files}
-    present: list[IndexChange] = []
-    missing: list[IndexChange] = []
+    present = []
+    missing = []
     for change in changes:
         if change.entry.identity in live:
             present.append(change)
@@ -264,8 +264,7 @@ def carry_out(
             hint="run again",
         ) from error
     except OSError as error:
-        kind = RefusedError if error.errno in FORBIDDEN else WriteError
-        raise kind(
+        raise kind_of(error)(
             f"{reason_of(error)}; nothing was changed", file=error.filename or table.path
         ) from error
     reason = "another commit deleted it, or changed its index, in the meantime"

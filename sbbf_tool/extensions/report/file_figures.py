@@ -117,7 +117,7 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
 def _parts_before(report: InspectReport) -> list[Span]:
     """Return the parts that the report states; the bytes between them are pages and whatever else
     the file had."""
-    parts: list[Span] = []
+    parts = []
     position = 0
     for part in sorted(_stated_parts(report)):
         if part.start > position:

@@ -242,8 +242,8 @@ def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
     if not report.engines:
         return iter(())
     names = [f"row group {row.row_group}" for row in report.row_groups]
-    counts: dict[str, Counter[str]] = {}
-    tiles: dict[str, list[tuple[str, str]]] = {}
+    counts = {}
+    tiles = {}
     for engine in report.engines:
         counts[engine.name] = Counter(engine.steps)
         tiles[engine.name] = list(zip(engine.steps, names, strict=False))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from sbbf_tool.extensions.report.contents import FileContents
-from sbbf_tool.extensions.report.pictures.figure import FigureTable, Value, count, table
+from sbbf_tool.extensions.report.pictures.figure import FigureTable, count, table
 from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups
@@ -59,7 +59,7 @@ def list_findings_by_rule(totals: LakeTotals) -> Iterator[FigureTable]:
     """Yield the table of the rules that found something in any number of files, if there is one."""
     if not totals.rules:
         return
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for name, rule in totals.findings_by_rule():
         numbers = (count(rule.findings), count(rule.files))
         rows.append((rule.severity, name, *numbers, rule.message, rule.example))

@@ -52,8 +52,8 @@ def describe_contents(
     """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the
     file."""
     file.expect_filters(file.footer.columns, whole=True)
-    stored_filters: list[StoredFilter] = []
-    details: list[FilterDetail] = []
+    stored_filters = []
+    details = []
     for key in sorted(file.footer.filter_places()):
         row_group, index = key
         column = file.footer.columns[index]

@@ -83,8 +83,8 @@ def build_bytes_figure(totals: LakeTotals) -> Figure:
     ]
     for column, sums in _by_size(totals.columns)[:_MOST_COLUMNS]:
         parts.append((f"filters of {column}", sums.bytes, "filter"))
-    bars: list[Bar] = []
-    rows: list[tuple[Value, ...]] = []
+    bars = []
+    rows = []
     for name, number, kind in parts:
         share = number / max(1, totals.bytes)
         text = f"{format_size(number)}, {format_percent(share)}"
@@ -101,7 +101,7 @@ def build_fill_figure(totals: LakeTotals) -> Figure | None:
     if not columns:
         return None
     cells = {}
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for row, (column, sums) in enumerate(columns):
         most = max(sums.deciles.values())
         for tenth, number in sums.deciles.items():
@@ -212,8 +212,8 @@ def build_distribution_figure(totals: LakeTotals) -> Figure | None:
     measured."""
     if not totals.decades:
         return None
-    bars: list[Bar] = []
-    rows: list[tuple[Value, ...]] = []
+    bars = []
+    rows = []
     for decade in (*range(LOWEST_DECADE, 0), 1):
         name = _name_decade(decade)
         number = totals.decades[decade]
@@ -238,7 +238,7 @@ def _name_decade(decade: int) -> str:
 
 def list_columns(totals: LakeTotals) -> FigureTable:
     """Return the table of all columns."""
-    rows: list[tuple[Value, ...]] = []
+    rows = []
     for column, sums in totals.columns.items():
         figures = _row_of_sums(sums, totals.row_groups)
         rows.append((column, *figures))

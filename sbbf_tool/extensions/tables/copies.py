@@ -151,8 +151,8 @@ def find_unreferenced(
     for other in other_tables(table):
         in_versions |= other.referenced({copy.path for copy in candidates})
     formats: dict[str, str | None] = {}
-    abandoned: list[AbandonedCopy] = []
-    younger: list[AbandonedCopy] = []
+    abandoned = []
+    younger = []
     for copy in sorted(candidates, key=attrgetter("path")):
         if copy.path in in_versions or _is_in_inner_table(table.location, copy.path, formats):
             continue
@@ -177,7 +177,7 @@ def _copies_with_age(
     if places.is_url(table.location):
         # The time of each object is a request of its own, and most copies are in the table.
         unmarked -= table.referenced(unmarked)
-    times: dict[str, float | None] = {}
+    times = {}
     for path in unmarked:
         status = places.size_and_time(path)
         if status is not None:

@@ -246,13 +246,7 @@ def open_batches(
     errors become UnreadableError.
     """
     with ParquetFile.open(path) as file:
-        footer = file.footer
-        chunks = []
-        for number in range(footer.num_row_groups):
-            for column in footer.columns:
-                chunk = footer.chunk(number, column.index)
-                if chunk is not None:
-                    chunks.append(chunk)
+        chunks = file.footer.open_chunks()
         try:
             # A small file may state pages of gigabytes.
             with open_checked(file.source.open_arrow, chunks, file.context.limit.ensure) as stream:

@@ -222,7 +222,7 @@ class TableRun:
         futures = [pool.submit(places.size_and_time, path) for path in paths]
         statuses = list(map(result_of, futures))
         pool.close()
-        present: list[Replacement] = []
+        present = []
         for copy, status in zip(self._pending, statuses, strict=True):
             if status is not None and status[0] == copy.new_bytes:
                 present.append(copy)

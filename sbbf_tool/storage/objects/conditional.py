@@ -26,6 +26,7 @@ from sbbf_tool.errors import (
     UnreadableError,
     UsageError,
     WriteError,
+    exists_error,
 )
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
@@ -208,10 +209,6 @@ def md5_of(data: bytes) -> str:
     """Return the MD5 hash of bytes in Base64, with which services compare the bytes that they
     get."""
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-
-
-def exists_error() -> RefusedError:
-    return RefusedError("the target exists", hint="name another, or remove it first")
 
 
 def call_to_write(request: Callable[[], Answer]) -> Answer:

@@ -256,7 +256,7 @@ class GoogleWriter(CloudWriter):
         lease: LeasePart[GoogleKeys] | None = None,
     ) -> None:
         super().__init__(retries, lease)
-        account: dict[str, Any] = {}
+        account = {}
         try:
             if lease is not None:
                 credentials: Any = _LeasedToken(lease)

@@ -299,7 +299,7 @@ def make_client(lease: LeasePart[S3Keys] | None = None) -> Any:
     as in the environment."""
     session = botocore.session.get_session()
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
-    options: dict[str, Any] = {}
+    options = {}
     settings: dict[str, Any] = {}
     if lease is not None:
         keys = lease.keys

@@ -28,6 +28,7 @@ from sbbf_tool.errors import (
     UncertainWriteError,
     UnreadableError,
     WriteError,
+    exists_error,
 )
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import (
@@ -37,7 +38,6 @@ from sbbf_tool.storage.objects.conditional import (
     Upload,
     create,
     ensure_free,
-    exists_error,
     md5_of,
     plan_parts,
     remove,

@@ -145,7 +145,7 @@ class ObjectSource(Source):
         if offset >= self._tail_start:
             start = offset - self._tail_start
             return self._tail[start : start + length]
-        parts: list[bytes] = []
+        parts = []
         with self._lock:
             while length and (entry := self._entry_at(offset)) is not None:
                 start, data = entry

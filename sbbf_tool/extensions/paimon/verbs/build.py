@@ -13,7 +13,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.errors import (
+    ErrorPlace,
+    RefusedError,
+    SbbfError,
+    UsageError,
+    WriteError,
+    exists_error,
+)
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.extensions.paimon.fast_hash import Hashes
 from sbbf_tool.extensions.paimon.file_in_table import (
@@ -114,8 +121,8 @@ def build_index(
     for batch in source.batches:
         for indexed, part in batch.items():
             hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
-    columns: list[BuiltColumn] = []
-    bodies: dict[str, bytes] = {}
+    columns = []
+    bodies = {}
     for indexed, request in requests_by_column.items():
         column, body = _build_column(
             indexed, request, source.types[indexed], hashes_by_column[indexed]
@@ -211,7 +218,7 @@ def build_paimon_index(
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
     if not dry_run and is_listed(files, target):
-        raise _exists(target)
+        raise exists_error(target, "output file")
     table_and_file = find_table_around(files, path)
     requests = index_requests(columns)
     if not requests:
@@ -248,7 +255,7 @@ def _write(files: FileIO, target: str, data: bytes) -> None:
     try:
         files.create(target, data)
     except FileExistsError:
-        raise _exists(target) from None
+        raise exists_error(target, "output file") from None
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             raise RefusedError(
@@ -259,9 +266,3 @@ def _write(files: FileIO, target: str, data: bytes) -> None:
                 f"the index cannot be created: {reason_of(error)}", file=target, hint=ELSEWHERE
             ) from error
         raise WriteError(reason_of(error), file=target, hint="nothing was written") from error
-
-
-def _exists(target: str) -> RefusedError:
-    return RefusedError(
-        "the output file exists", file=target, hint="name another, or remove it first"
-    )

@@ -167,8 +167,8 @@ def inspect_container(
     one, if known.
     """
     requests = _requests_of(schema)
-    figures: list[IndexFigures] = []
-    notes: list[Note] = []
+    figures = []
+    notes = []
     for column, kinds in container.indexes.items():
         indexed = parse_indexed_column(column)
         data_type = indexed_type(schema, indexed)
@@ -212,7 +212,7 @@ def _inspect_index(
     request: IndexRequest | None,
 ) -> tuple[BloomFigures | None, list[Note]]:
     """Return the figures of an index, None for one without a readable filter, and notes."""
-    notes: list[Note] = []
+    notes = []
     if entry.kind not in PAIMON_KINDS:
         fact = f"unknown index type {entry.kind!r}: Paimon's reader fails"
         notes.append(Note(rules.UNKNOWN_KIND, fact, column))
@@ -360,8 +360,8 @@ def inspect_paimon(
         return _inspect_index_file(files, path)
     table = open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     inspector = IndexInspector(table)
-    reports: list[InspectedFile] = []
-    findings: list[Finding] = []
+    reports = []
+    findings = []
     for live in table.live_files:
         inspected = inspector.inspect(live)
         reports.append(inspected.file)

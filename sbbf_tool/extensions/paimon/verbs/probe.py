@@ -170,7 +170,7 @@ def _probe_file(
     """Probe the index of a data file for values of the column with this current name."""
     index = find_index(table.files, live)
     request = request_in_file(table, live, IndexRequest(name))
-    answers: list[IndexAnswer] = []
+    answers = []
     if request is None or request.type is None:
         column = None
         for value in values:

@@ -146,7 +146,7 @@ def _without_filters(
     container: Container, columns: Collection[str]
 ) -> dict[str, dict[str, bytes | None]]:
     """Return the bytes of the indexes that remain without the Bloom filters of these columns."""
-    remaining: dict[str, dict[str, bytes | None]] = {}
+    remaining = {}
     for column, kinds in container.bodies.items():
         if column in columns:
             del kinds[KIND]

@@ -266,7 +266,7 @@ def _take_keys(keys: Keys, positions: NDArray[np.int64]) -> Keys:
 
 def _join_keys(parts: Iterable[Keys]) -> Keys:
     """Join parts, which are all bytes or all integers."""
-    texts: list[bytes] = []
+    texts = []
     arrays: list[Longs] = []
     for part in parts:
         if isinstance(part, list):

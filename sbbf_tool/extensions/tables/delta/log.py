@@ -15,11 +15,9 @@ from operator import attrgetter
 
 from sbbf_tool.errors import (
     ErrorPlace,
-    RefusedError,
     SbbfError,
     UncertainWriteError,
     UnreadableError,
-    WriteError,
 )
 from sbbf_tool.extensions.tables.delta.actions import (
     Action,
@@ -33,7 +31,7 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import file_name, optional, parse_object, required
 from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage.folders import Folders
-from sbbf_tool.storage.system_calls import FORBIDDEN
+from sbbf_tool.storage.system_calls import kind_of
 
 _NAME = re.compile(
     r"(?P<version>\d{20})\.(?:(?P<commit>json)|checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[^./]+))?\.(?P<kind>parquet|json))",
@@ -64,8 +62,8 @@ def commit_name(version: int) -> str:
 def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]:
     """Return the commits of a log by version, and its complete checkpoints in order; other names
     are ignored."""
-    commits: dict[int, str] = {}
-    checkpoints: list[Checkpoint] = []
+    commits = {}
+    checkpoints = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
         match = _NAME.fullmatch(name)
@@ -114,7 +112,7 @@ def uncovered_checkpoints(
 ) -> list[Checkpoint]:
     """Return the checkpoints with which all commits of a log that were removed are known: the
     oldest one, and one after each gap."""
-    chosen: list[Checkpoint] = []
+    chosen = []
     present = set(commits)
     reach = -1
     for checkpoint in checkpoints:
@@ -207,8 +205,7 @@ class Log:
                 return is_ours
             if isinstance(error, UncertainWriteError):
                 raise _uncertain(error.message, path, transaction) from error
-            kind = RefusedError if error.errno in FORBIDDEN else WriteError
-            raise kind(
+            raise kind_of(error)(
                 f"cannot be created: {error.strerror or error}",
                 file=path,
                 hint="nothing was committed",

@@ -49,8 +49,8 @@ def parse_schema(text: str, mode: str) -> Schema:
         root = parse_object(text.encode(errors="surrogatepass"), "the schema")
         leaves = tuple(_walk(root, _Place(), is_mapped))
         with_default = set[str]()
-        logical_names: dict[str, str] = {}
-        types: dict[str, str] = {}
+        logical_names = {}
+        types = {}
         for field in _fields(root):
             name = required(field, "name", str)
             if _has_default(field):

@@ -122,7 +122,7 @@ class DeltaTable(LakeTable):
         _, metadata = self._snapshot.ensure_complete()
         counts = Counter(path for path, _ in self._snapshot.files)
         reasons = _Reasons(self._snapshot, self.location)
-        partitions: dict[int, Mapping[str, str | None]] = {}
+        partitions = {}
         for (path, _), entry in self._snapshot.files.items():
             if id(entry.partition) not in partitions:
                 partitions[id(entry.partition)] = _name_partition(metadata, entry.partition)
@@ -238,7 +238,7 @@ class DeltaTable(LakeTable):
     ) -> dict[str, tuple[FileEntry, Replacement]]:
         """Return the files that are still live and can be replaced, by their paths."""
         reasons = _Reasons(newest, self.location)
-        pairs: dict[str, tuple[FileEntry, Replacement]] = {}
+        pairs = {}
         twice: set[str] = set()
         for entry in newest.files.values():
             if entry.action is None:

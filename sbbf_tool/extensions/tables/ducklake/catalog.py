@@ -76,7 +76,7 @@ def parse_name(text: str) -> TableName:
     """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another
     database."""
     catalog = text.removeprefix(DUCKLAKE)
-    parts: list[str] = []
+    parts = []
     match = _LAST_TABLE.fullmatch(catalog)
     if match:
         catalog = match["catalog"]

@@ -65,7 +65,7 @@ class TableColumns(NamedTuple):
     @property
     def types_by_path(self) -> dict[Path, str]:
         """Types of the leaves; the elements of a list have its path."""
-        types: dict[Path, str] = {}
+        types = {}
         for id, path in self.paths.items():
             if path not in types or self.types[id] != "list":
                 types[path] = self.types[id]

@@ -144,7 +144,7 @@ class Catalog(CheckedRows):
         rows = {row[0]: row[1:] for row in self.rows(query, parameters, *kinds)}
         paths = {id: self._path(id, rows, "column") for id in rows}
         types: dict[int, str] = {}
-        defaults: list[Path] = []
+        defaults = []
         for id, (_, kind, _, default) in rows.items():
             types[id] = kind
             if default is not None:
@@ -172,9 +172,9 @@ class Catalog(CheckedRows):
         for mapping, id, source, target, parent in self.rows(query, (table.id,), *kinds):
             rows.setdefault(mapping, {})[id] = (source, "list" if target in lists else "", parent)
             targets.setdefault(mapping, {})[id] = target
-        names: dict[int, ColumnNames] = {}
+        names = {}
         for mapping, entries in rows.items():
-            by_path: dict[Path, Path] = {}
+            by_path = {}
             for id, target in targets[mapping].items():
                 if target in columns.paths:
                     path = self._path(id, entries, f"column of mapping {mapping},")
@@ -203,7 +203,7 @@ class Catalog(CheckedRows):
         rows = self.rows(query, (table.id,), int, int, int, str)
         names_of_columns = {id: ".".join(path) for id, path in columns.paths.items()}
         keys = name_keys(rows, names_of_columns)
-        types: dict[str, str] = {}
+        types = {}
         for name, (column, transform) in keys.columns.items():
             # Other transforms make numbers.
             types[name] = columns.types[column] if transform == "identity" else "int64"

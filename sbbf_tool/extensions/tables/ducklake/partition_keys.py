@@ -29,7 +29,7 @@ def name_keys(rows: Iterable[Row], names_of_columns: dict[int, str]) -> Partitio
             name = _key_name(transform, names_of_columns[column], earlier.values())
             earlier[index] = name
             meanings.setdefault(partition, {})[index] = (column, transform)
-    newest: dict[str, tuple[int, str]] = {}
+    newest = {}
     for partition in sorted(keys):
         for index, name in keys[partition].items():
             newest[name] = meanings[partition][index]

@@ -266,7 +266,7 @@ def _find_rows(
     tables = rows.tables(is_live=False)
     comparable = {_comparable(path) for path in paths}
     folder = FolderOfTable(table.folder)
-    current: dict[str, FileRow] = {}
+    current = {}
     uses = Counter[str]()
     for row in rows.files():
         path = _path_in(tables, row)

@@ -129,10 +129,10 @@ def carry_deletes(
 
 
 def _read_old(index: DeleteIndex, copies: Mapping[str, Copied]) -> _OldDeletes:
-    homes: dict[str, PositionDelete] = {}
+    homes = {}
     others: dict[EntryId, AbstractSet[str]] = {}
     wanted: dict[EntryId, set[str]] = defaultdict(set)
-    deletes: dict[EntryId, PositionDelete] = {}
+    deletes = {}
     for location, copy in copies.items():
         near = list(index.near(copy.file))
         vectors = [delete for delete in near if delete.is_vector]
@@ -224,7 +224,7 @@ def _create_puffins(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Create the Puffin files of these data files; yield the location of each, and what the entry
     of its new deletion vector says of it."""
-    batch: dict[str, NewVector] = {}
+    batch = {}
     size = 0
     for vector in _iter_vectors(old):
         data_file = copies[vector.data_file].new_location

@@ -208,7 +208,7 @@ class DeleteIndex:
     ) -> dict[str, str]:
         """Return why deletes of some of these data files, given by location, cannot be carried over
         to a copy, by location."""
-        reasons: dict[str, str] = {}
+        reasons = {}
         for location, file in files.items():
             num_vectors = 0
             for delete in self.near(file):

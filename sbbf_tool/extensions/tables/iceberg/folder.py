@@ -215,7 +215,7 @@ class FolderSource(MetadataSource):
 def _hadoop_versions(names: Sequence[str]) -> dict[int, str]:
     """Return the metadata files of a Hadoop table by version; if a version has two files, Iceberg
     reads the one without compression."""
-    versions: dict[int, str] = {}
+    versions = {}
     for name in sorted(names, key=len, reverse=True):
         match = _HADOOP_NAME.fullmatch(name)
         if match:

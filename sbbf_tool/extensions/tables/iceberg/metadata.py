@@ -268,7 +268,7 @@ def _parse_specs(tree: Mapping[str, Any]) -> dict[int, tuple[PartitionField, ...
     if not specs and tree.get("partition-spec") is not None:
         number = _number(tree, "default-spec-id") or 0
         specs = [{"spec-id": number, "fields": tree["partition-spec"]}]
-    fields_by_spec: dict[int, tuple[PartitionField, ...]] = {}
+    fields_by_spec = {}
     for spec in specs:
         number = required(spec, "spec-id", int)
         fields = enumerate(_objects(spec, "fields"))

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader
-from sbbf_tool.extensions.tables.iceberg.deletes import DataFileKey, DeleteIndex, data_file
+from sbbf_tool.extensions.tables.iceberg.deletes import DeleteIndex, data_file
 from sbbf_tool.extensions.tables.iceberg.manifest import (
     DATA,
     MAX_MANIFEST,
@@ -19,7 +19,6 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import (
     IcebergSnapshot,
-    PartitionField,
     TableMetadata,
 )
 from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, leaves
@@ -97,7 +96,7 @@ def list_live_files(state: TableState) -> list[LiveFile]:
     _, manifests = read_manifest_list(state, metadata.current)
     deletes = read_deletes(state, manifests)
     files: dict[str, LiveFile] = {}
-    data_files: dict[str, DataFileKey] = {}
+    data_files = {}
     for spec_id, entry, file in _read_files(state, manifests):
         if entry.key in files:
             # Deletes of the one entry may not apply to the other.
@@ -127,7 +126,7 @@ def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
 
 def _all_manifests(state: TableState) -> Collection[ManifestFile]:
     """Return the manifests of all snapshots."""
-    by_path: dict[str, ManifestFile] = {}
+    by_path = {}
     for snapshot in state.metadata.snapshots.values():
         _, manifests = read_manifest_list(state, snapshot)
         by_path.update({file.path: file for file in manifests})
@@ -147,7 +146,7 @@ def _read_files(
             continue
         manifest = open_manifest(state, file)
         field_by_id = {field.id: field for field in metadata.specs.get(file.spec_id, ())}
-        values: list[tuple[str, int, PartitionField]] = []
+        values = []
         for at, number in enumerate(manifest.partition_ids):
             if number in field_by_id:
                 field = field_by_id[number]

@@ -162,8 +162,8 @@ class PartitionTexts:
         """Take path and type of the table's columns by field id, and all partition specs of the
         table."""
         self._columns = columns
-        by_column_name: dict[str, tuple[int | None, str]] = {}
-        by_field_name: dict[str, tuple[int | None, str]] = {}
+        by_column_name = {}
+        by_field_name = {}
         for _, spec in sorted(specs.items()):
             for field in spec:
                 if field.transform == "void":
@@ -185,7 +185,7 @@ class PartitionTexts:
     def types(self) -> Mapping[str, str]:
         """Type of the texts of each partition value; those of `month` and `hour` have the order of
         text."""
-        types: dict[str, str] = {}
+        types = {}
         for name, (source_id, transform) in self._values.items():
             if transform in _TYPES:
                 types[name] = _TYPES[transform]

@@ -253,14 +253,14 @@ class Publication:
     ) -> dict[str, DataFileKey]:
         """Return the pending files that are in the table and can be replaced, by their identity."""
         counts = Counter[str]()
-        files: dict[str, DataFileKey] = {}
+        files = {}
         for manifest in manifests:
             if manifest.content == DATA:
                 for file in self._pending_files(state, manifest):
                     counts[file.key] += 1
                     files[file.location] = file
         left_out = deletes.why_not_carried(files, state.metadata.format_version)
-        present: dict[str, DataFileKey] = {}
+        present = {}
         for location, file in files.items():
             if counts[file.key] == 1 and location not in left_out:
                 present[file.key] = file
