@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from inspect import signature
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import errors
@@ -66,6 +67,10 @@ _HINTS = (
         ),
         _EXECUTOR_MEMORY,
     ),
+    (
+        re.compile("No space left on device"),
+        "free space in spark.local.dir, or set it to a larger folder; " + _AGAIN,
+    ),
     (re.compile(r"maxResultSize"), "raise spark.driver.maxResultSize; " + _AGAIN),
 )
 """What to do, by what the cause matches."""
@@ -91,12 +96,17 @@ def convert_errors() -> Iterator[None]:
 
 def is_of_spark(error: Exception) -> bool:
     """Return whether Spark or the connection to it raised the error. py4j raises the errors of the
-    JVM for which PySpark has no class."""
+    JVM for which PySpark has no class, and PySpark those of its files in `spark.local.dir`."""
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException | ConnectionError | EOFError):
         return True
     package = type(error).__module__.partition(".")[0]
+    if isinstance(error, OSError):
+        for frame, _ in walk_tb(error.__traceback__):
+            package = frame.f_globals["__name__"].partition(".")[0]
+            if package == "pyspark":
+                return True
     return package in ("py4j", "grpc")
 
 

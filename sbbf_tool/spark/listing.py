@@ -80,6 +80,7 @@ def list_names(
     return listings[0].unionByName(listings[1])
 
 
+@convert_errors()
 def _list_paths(
     spark: SparkSession,
     names: list[str],

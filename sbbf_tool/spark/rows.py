@@ -153,6 +153,7 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
+@convert_errors()
 def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
     """Return a table of this process as a frame with the schema `ddl`."""
     from pyspark.sql import DataFrame

@@ -12,11 +12,15 @@ import json
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from support.buckets import environment
 from support.clusters import settings_of_spark
+from support.http_site import serve
 from support.lakes import linked_files
 
 pytestmark = pytest.mark.nightly(minutes=8)
@@ -25,6 +29,7 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 FEW = 200
 MANY = int(os.environ.get("SBBF_MANY_FILES", "3000"))
 LISTING_ROWS = int(os.environ.get("SBBF_LISTED_FILES", "150000"))
+LISTED_OBJECTS = 300_000
 BYTES_PER_FILE = 100
 """Of the driver. It counts from the peak of a run over few files; `SLACK` is what reports in
 flight, and Spark's modules, may add to it."""
@@ -84,10 +89,11 @@ from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.bundles import Listing
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
-count, blocks = int(sys.argv[1]), sys.argv[2]
+names, blocks = sys.argv[1:]
 spark = session("local[2]", {{"spark.local.dir": blocks, "spark.sql.warehouse.dir": blocks}})
-name = "concat('/lake/', lpad(id, 10, '0'), '-0123456789abcdef.snappy.parquet') as path"
-names = spark.range(count).selectExpr(name, "id as bytes")
+if names.isdigit():
+    name = "concat('/lake/', lpad(id, 10, '0'), '-0123456789abcdef.snappy.parquet') as path"
+    names = spark.range(int(names)).selectExpr(name, "id as bytes")
 files = pipeline.discover(spark, names)
 bundles = Listing.of(files).bundle()
 bundled = bundles.selectExpr("sum(size(units))").collect()[0][0]
@@ -106,4 +112,44 @@ def test_a_listing_of_any_size_passes_the_driver(tmp_path):
         LISTING_ROWS,
         LISTING_ROWS,
     ]
+    assert peak < 400 << 20
+
+
+class Store(BaseHTTPRequestHandler):
+    """A store that lists objects, and has none of them."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        query = dict(parse_qsl(urlsplit(self.path).query))
+        first = int(query.get("continuation-token", 0))
+        end = min(first + 1000, LISTED_OBJECTS)
+        parts = []
+        for number in range(first, end):
+            key = f"{query['prefix']}part-{number:010}-0123456789abcdef.snappy.parquet"
+            parts.append(
+                f"<Contents><Key>{key}</Key><LastModified>2025-01-01T00:00:00Z</LastModified>"
+                f"<ETag>&quot;{number}&quot;</ETag><Size>{number + 1}</Size></Contents>"
+            )
+        parts.append(f"<KeyCount>{end - first}</KeyCount>")
+        if end < LISTED_OBJECTS:
+            parts.append(f"<NextContinuationToken>{end}</NextContinuationToken>")
+        parts.append(f"<IsTruncated>{str(end < LISTED_OBJECTS).lower()}</IsTruncated>")
+        body = f"<ListBucketResult>{''.join(parts)}</ListBucketResult>".encode()
+        self.send_response_only(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_a_listing_of_a_store_passes_the_driver(tmp_path, monkeypatch):
+    with serve(Store) as server:
+        for name, value in environment(server.url).items():
+            monkeypatch.setenv(name, value)
+        output, peak = run_program(tmp_path, _LISTING, "s3://bucket/lake/", str(tmp_path))
+    listing = [LISTED_OBJECTS // 1000, LISTED_OBJECTS, LISTED_OBJECTS]
+    assert json.loads(output.splitlines()[-1]) == listing
     assert peak < 400 << 20

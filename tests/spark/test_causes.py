@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from sbbf_tool import run
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.spark.causes import find_cause
+from sbbf_tool.spark.runner import Spark
+from sbbf_tool.verbs import Inspect
 from support.clusters import REPOSITORY, Run, kill
 from support.lakes import small_files
 from support.tables import each
@@ -100,6 +103,8 @@ def failing_function(kind: str):
     def fail(batches):
         if kind == "memory":
             raise MemoryError
+        if kind == "disk":
+            raise OSError(28, os.strerror(28))
         if kind == "killed":
             os.kill(os.getpid(), 9)
         import no_such_module  # noqa: F401
@@ -113,6 +118,10 @@ def failing_function(kind: str):
     "kind, words",
     [
         ("memory", ["Spark failed: MemoryError; ", "spark.executor.memoryOverhead"]),
+        (
+            "disk",
+            ["No space left on device; free space in spark.local.dir", "run the command again"],
+        ),
         (
             "killed",
             ["Spark failed: Python worker exited unexpectedly", "spark.executor.memoryOverhead"],
@@ -136,6 +145,13 @@ def test_errors_of_workers(spark, kind, words):
     message = str(error.value)
     assert "\n" not in message
     assert [word for word in words if word not in message] == []
+
+
+def test_pyspark_cannot_write_its_files(spark, tmp_path, monkeypatch):
+    """The driver writes rows into `spark.local.dir`, and calls Python's functions for it."""
+    monkeypatch.setattr(spark.sparkContext, "_temp_dir", str(tmp_path / "missing"))
+    with pytest.raises(SbbfError, match=r"^Spark failed: \[Errno 2\] No such file or directory"):
+        list(run(Inspect(), tmp_path, on=Spark()))
 
 
 def test_an_error_with_a_query_is_one_error(spark, capfd):
