@@ -283,6 +283,15 @@ def cancel_all_jobs(spark: SparkSession) -> None:
             spark.interruptAll()
 
 
+def end_starting_jvm(interrupt: BaseException) -> None:
+    """Kill the JVM for which PySpark waited when it was interrupted: it would stay for ever, and
+    print that the place of its answer is gone."""
+    for frame, _ in walk_tb(interrupt.__traceback__):
+        process = frame.f_locals.get("proc")
+        if frame.f_code.co_name == "launch_gateway" and process is not None:
+            process.kill()
+
+
 @contextmanager
 def keep_interrupt_handler() -> Iterator[None]:
     """Keep this process's handler of SIGINT; PySpark sets one for each session, which waits for the

@@ -66,7 +66,7 @@ class Spark:
         # session of the caller.
         self._is_ours = _active() is None
         self._begin("starting Spark")
-        with keep_interrupt_handler():
+        with keep_interrupt_handler(), quiet_pyspark():
             self._spark = session(*self._session_options)
         if is_connect(self._session_options[0]):
             # A Spark Connect server may not have this package, so it is sent there.

@@ -20,7 +20,12 @@ import sbbf_tool
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import install_extra
-from sbbf_tool.spark.causes import find_cause, is_of_spark, quiet_about_pandas
+from sbbf_tool.spark.causes import (
+    end_starting_jvm,
+    find_cause,
+    is_of_spark,
+    quiet_about_pandas,
+)
 from sbbf_tool.spark.java import Version, find_java, home_without_vector_module, scratch_folder
 
 if TYPE_CHECKING:
@@ -84,6 +89,9 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
         try:
             with _environment(variables):
                 return builder.getOrCreate()
+        except (KeyboardInterrupt, SystemExit) as error:
+            end_starting_jvm(error)
+            raise
         except Exception as error:
             if not is_of_spark(error):
                 raise

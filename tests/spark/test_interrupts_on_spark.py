@@ -49,6 +49,21 @@ def test_an_interrupted_run_removes_what_it_began(tmp_path, master, number, code
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_the_driver_starts_leaves_no_jvm(tmp_path, number):
+    lake = small_files(tmp_path / "lake", 1)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with Run(lake, scratch, "-c", "id", master="local[2]") as run:
+        assert run.wait_until(run.driver_jvm), run.read_output()
+        processes = run.descendants()
+        os.kill(run.process.pid, number)
+        assert run.process.wait(120) == 128 + number, run.read_output()
+        wait_for_end(processes)
+        (line,) = run.read_output().splitlines()
+    assert line.startswith("sbbf: interrupted")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_names_what_it_has_changed(tmp_path, number):
     """Rows of tasks that have ended arrive while others run."""
     files = 400
