@@ -124,7 +124,7 @@ def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
     return 1 - (1 - fpp) ** values
 
 
-def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
+def count_query(file: ParquetFile, query: Query, reuse: Reuse | None) -> QueryCounts:
     """Count the row groups that remain after min, max, dictionaries and filters have pruned a
     query.
 

@@ -270,9 +270,7 @@ _LOSES_ROWS = (
 )
 
 
-def build_query_figures(
-    queries: Mapping[str, QuerySum], *, loses_rows: bool = False
-) -> Iterator[Figure]:
+def build_query_figures(queries: Mapping[str, QuerySum], *, loses_rows: bool) -> Iterator[Figure]:
     """Yield a figure for each query; `loses_rows` is whether filters or statistics exclude stored
     values."""
     for number, (query, total) in enumerate(queries.items(), 1):
