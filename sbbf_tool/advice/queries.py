@@ -102,20 +102,12 @@ class QueryCounts:
         """
         remaining = []
         for conditions, row_groups in self.condition_states.items():
-            share = _estimate_share(conditions, fpps)
+            # The share of these row groups that remain is one if no filter may exclude them.
+            share = 1.0
+            for column, state, values in conditions:
+                share *= _estimate_chance(state, values, fpps.get(column))
             remaining.append(row_groups * share)
         return sum(remaining)
-
-
-def _estimate_share(
-    conditions: tuple[tuple[str, str, int], ...], fpps: Mapping[str, float]
-) -> float:
-    """Estimate the share of row groups in these states that remain: one of one if no filter may
-    exclude them."""
-    share = 1.0
-    for column, state, values in conditions:
-        share *= _estimate_chance(state, values, fpps.get(column))
-    return share
 
 
 def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
