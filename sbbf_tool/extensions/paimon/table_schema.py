@@ -101,7 +101,7 @@ class DataField(Frozen):
     type: DataType
 
 
-def parse_data_type(json: Any, depth: int) -> DataType:
+def parse_data_type(json: Any, depth: int = 0) -> DataType:
     """Parse a type from the JSON of a schema file: a string or an object.
 
     Raises UnreadableError for anything else.
