@@ -102,7 +102,7 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     from difflib import get_close_matches
 
     names = list(dict.fromkeys(names))
-    near: list[str] = []
+    near = []
     if name:
         start = name.casefold()
         near = [choice for choice in names if choice.casefold().startswith(start)]

@@ -54,8 +54,8 @@ def _log(level: int, message: str, values: tuple[object, ...]) -> None:
 
 
 @contextmanager
-def show_log(write: Callable[[str], Any], level: int = INFO) -> Iterator[None]:
-    """Pass each message of at least this level to `write`, as one printable line, while the block
+def show_log(write: Callable[[str], Any]) -> Iterator[None]:
+    """Pass each message of INFO and above to `write`, as one printable line, while the block
     runs."""
     import logging
 
@@ -70,7 +70,7 @@ def show_log(write: Callable[[str], Any], level: int = INFO) -> Iterator[None]:
     handler = Lines()
     level_before = logger.level
     logger.addHandler(handler)
-    logger.setLevel(level)
+    logger.setLevel(INFO)
     try:
         yield
     finally:

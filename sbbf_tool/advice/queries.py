@@ -102,20 +102,12 @@ class QueryCounts:
         """
         remaining = []
         for conditions, row_groups in self.condition_states.items():
-            share = _estimate_share(conditions, fpps)
+            # The share of these row groups that remain is one if no filter may exclude them.
+            share = 1.0
+            for column, state, values in conditions:
+                share *= _estimate_chance(state, values, fpps.get(column))
             remaining.append(row_groups * share)
         return sum(remaining)
-
-
-def _estimate_share(
-    conditions: tuple[tuple[str, str, int], ...], fpps: Mapping[str, float]
-) -> float:
-    """Estimate the share of row groups in these states that remain: one of one if no filter may
-    exclude them."""
-    share = 1.0
-    for column, state, values in conditions:
-        share *= _estimate_chance(state, values, fpps.get(column))
-    return share
 
 
 def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
@@ -124,7 +116,7 @@ def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
     return 1 - (1 - fpp) ** values
 
 
-def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
+def count_query(file: ParquetFile, query: Query, reuse: Reuse | None) -> QueryCounts:
     """Count the row groups that remain after min, max, dictionaries and filters have pruned a
     query.
 

@@ -184,7 +184,7 @@ def choose_verdict(
     reason: str | None,
     *,
     has_queries: bool,
-    is_left_out: bool = False,
+    is_left_out: bool,
 ) -> tuple[str, str]:
     """Return the verdict and its reason; `reason` is the reason against a filter, or None."""
     if reason is not None:

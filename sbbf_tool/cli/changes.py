@@ -70,7 +70,7 @@ class ChangedFiles(Files):
     allow: frozenset[str] = frozenset()
     """The risks that the command line accepts."""
 
-    def edit(self, *, append: bool = False) -> Edit:
+    def edit(self, *, append: bool) -> Edit:
         """Return how each file is changed."""
         from sbbf_tool.editing.edit import Edit
 

@@ -181,7 +181,7 @@ def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool)
     spark = _flatten(_table_in(root, SPARK) or {}, SPARK)
     indexes = _indexes_of(_table_in(root, INDEXES) or {}, path)
     filters = root.get(FILTERS) if names[0] in _TAKE_FILTERS else None
-    own: dict[str, Any] = {}
+    own = {}
     if ENGINES in root and any(f"--{ENGINES}" in option.opts for option in ctx.command.params):
         own[ENGINES] = root[ENGINES]
     table = _find_table(root, path, ctx)

@@ -209,7 +209,7 @@ def _read_csv(file: KeyFile, queried: str | None) -> KeyColumn:
         stream.seek(0)
         lines = islice(stream, _MOST_HEADER_LINES)
         rows_before = 0
-        names: list[str] = []
+        names = []
         try:
             for row in _parse_csv(lines, delimiter):
                 if row:

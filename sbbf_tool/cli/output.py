@@ -203,7 +203,7 @@ class StatusLine:
             self._send(f"{text}\n")
 
     @contextmanager
-    def hidden(self, text: str = "") -> Iterator[None]:
+    def hidden(self, text: str) -> Iterator[None]:
         """Erase the line, and draw nothing while the block prints `text`."""
         if os.getpid() != self._owner:
             # A forked process cannot know whether its parent has drawn the line, or whether a

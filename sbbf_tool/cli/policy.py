@@ -76,7 +76,7 @@ POLICY_OPTIONS = (
 
 
 def from_options(
-    ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None
+    ctx: click.Context, options: dict[str, Any], declared_by: Table | None
 ) -> Policy | PathPolicies:
     """Return the policy of the options, which the configuration file may set for all files or for
     some paths. Raises UsageError.
@@ -86,8 +86,8 @@ def from_options(
     from sbbf_tool.rules.catalog import PathPolicies, make_policy
 
     config = used_config(ctx)
-    overrides: dict[str, Any] = {}
-    in_file: dict[str, Any] = {}
+    overrides = {}
+    in_file = {}
     for name, value in options.items():
         if value in (None, ()):
             continue

@@ -47,7 +47,7 @@ class NegativeValues(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
-        options_with_value: set[str] = set()
+        options_with_value = set()
         for option in self.params:
             if isinstance(option, click.Option) and not option.is_flag:
                 options_with_value.update(option.opts)

@@ -137,7 +137,7 @@ def build_schema(name: str) -> dict[str, Any]:
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints = get_type_hints(kind)
     texts = _field_texts(kind)
-    properties: dict[str, Any] = {}
+    properties = {}
     required = []
     for part in fields(kind):
         if part.metadata.get("local"):

@@ -44,7 +44,7 @@ def is_standard_input(argument: str | None) -> bool:
 
 
 def collect_values(
-    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None = None
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None
 ) -> Sequence[object]:
     """Collect the values of a command line: its arguments, each once, values from standard input or
     a file, and None for null.

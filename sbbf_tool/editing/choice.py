@@ -45,7 +45,7 @@ def ensure_rebuild(rebuild: str | None) -> None:
 def choose_chunks(
     file: ParquetFile,
     spec: FilterSpec,
-    rebuild: Rebuild | None = None,
+    rebuild: Rebuild | None,
     *,
     engines: Iterable[str] = (),
 ) -> Choice:

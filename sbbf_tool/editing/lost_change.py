@@ -69,7 +69,10 @@ def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
         return None
     if addition.before.end == listed_bytes:
         return _change_after(file, addition)
-    return _later_change(file, addition, listed_bytes) or _whole_tail(file)
+    change = _later_change(file, addition, listed_bytes)
+    if change is None and (own_filters := find_own_tail(file).filters):
+        change = LostChange("", own_filters)
+    return change
 
 
 def _change_after(file: ParquetFile, addition: Addition) -> LostChange:
@@ -102,7 +105,10 @@ def _later_change(file: ParquetFile, addition: Addition, listed_bytes: int) -> L
         length_of_footer = listed_bytes - first_later.offset
         if not len(addition.before.raw) <= length_of_footer <= file.footer.end - file.footer.start:
             continue
-        patch = _plan_old_file(file.footer, addition.before, first_later.offset, later)
+        # The file as it was before its later filters were written.
+        old_places = addition.before.filter_places()
+        replaced = {key: old_places[key] for key in later if key in old_places}
+        patch = plan_append(file.footer, first_later.offset, {}, later, replaced)
         if patch.size != listed_bytes:
             continue
         shares_columns = not set(columns_of(kept)).isdisjoint(columns_of(later))
@@ -111,26 +117,12 @@ def _later_change(file: ParquetFile, addition: Addition, listed_bytes: int) -> L
     return None
 
 
-def _plan_old_file(
-    footer: Footer, before: Footer, start: int, later: Mapping[ChunkKey, FilterPlace]
-) -> Patch:
-    """Plan the file as it was before the filters from `start` on were written."""
-    old_places = before.filter_places()
-    replaced = {key: old_places[key] for key in later if key in old_places}
-    return plan_append(footer, start, {}, later, replaced)
-
-
 def _hash_old_end(file: ParquetFile, patch: Patch) -> str:
     """Return the hash of the end of a file as it was; empty if that is unknown."""
     if file.footer.cipher is not None:
         return ""  # a footer that is encrypted has other bytes each time
     old_file = PlannedSource(file.name, file.source, patch.keep, patch.pieces)
     return hash_end(old_file, patch.size)
-
-
-def _whole_tail(file: ParquetFile) -> LostChange | None:
-    own_filters = find_own_tail(file).filters
-    return LostChange("", own_filters) if own_filters else None
 
 
 def repeat_on_old_file(

@@ -43,7 +43,7 @@ from sbbf_tool.errors import (
     UsageError,
 )
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
+from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, Footer, Leaves
 from sbbf_tool.parquet.footer_structs import FooterStructs
@@ -365,7 +365,7 @@ def parse_footer(
     *,
     encrypted: bool,
     ring: KeyRing | None,
-    leaves: Leaves = leaf_columns,
+    leaves: Leaves,
 ) -> tuple[Footer, FileCipher | None]:
     """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end
     before length word and magic.

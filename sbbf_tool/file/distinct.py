@@ -47,8 +47,7 @@ _MANY = 4
 class Sketch:
     """The smallest distinct hashes of a stream."""
 
-    def __init__(self, size: int = SKETCH_SIZE) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._is_complete = True
         self._runs: list[NDArray[np.uint64]] = []
@@ -61,7 +60,7 @@ class Sketch:
             fresh = fresh[fresh < self._smallest[-1]]
         self._runs.append(fresh)
         self._waiting += len(fresh)
-        if self._waiting >= _MANY * self._size:
+        if self._waiting >= _MANY * SKETCH_SIZE:
             self._merge()
 
     def _merge(self) -> None:
@@ -74,17 +73,17 @@ class Sketch:
         # Most of many hashes are too large to be kept. They need not be sorted if enough of the
         # others are distinct.
         smaller = hashes
-        if len(hashes) > 3 * self._size:
-            limit = 2 * self._size * _HASHES / len(hashes)
+        if len(hashes) > 3 * SKETCH_SIZE:
+            limit = 2 * SKETCH_SIZE * _HASHES / len(hashes)
             smaller = hashes[hashes < np.uint64(limit)]
         distinct_hashes = deduplicate(smaller)
         drops_some = len(smaller) < len(hashes)
-        if drops_some and len(distinct_hashes) < self._size:
+        if drops_some and len(distinct_hashes) < SKETCH_SIZE:
             distinct_hashes = deduplicate(hashes)
             drops_some = False
-        if drops_some or len(distinct_hashes) > self._size:
+        if drops_some or len(distinct_hashes) > SKETCH_SIZE:
             self._is_complete = False
-        self._smallest = distinct_hashes[: self._size]
+        self._smallest = distinct_hashes[:SKETCH_SIZE]
 
     @property
     def is_complete(self) -> bool:
@@ -97,7 +96,7 @@ class Sketch:
         if self.is_complete:
             return float(len(self._smallest))
         largest_kept = float(self._smallest[-1])
-        return (self._size - 1) * _HASHES / largest_kept
+        return (SKETCH_SIZE - 1) * _HASHES / largest_kept
 
     def smallest(self) -> tuple[NDArray[np.uint64], bool]:
         """Return the hashes by which chunks are compared, and whether these are all."""

@@ -49,8 +49,8 @@ def merge_reports(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]
             for row in report.rows:
                 yield tuple(vars(row).values())
 
-    found = tuple_of_few(LongSequence(RowMatch, rows, num_rows))
-    return FileAnswers(tuple(hits), tuple(inconclusive), found, unreadable).report(
+    all_rows = tuple_of_few(LongSequence(RowMatch, rows, num_rows))
+    return FileAnswers(tuple(hits), tuple(inconclusive), all_rows, unreadable).report(
         file,
         len(values),
         column=None,

@@ -237,9 +237,7 @@ class FileCondition:
 _ORDER = (STATISTICS, DICTIONARY, FILTER)
 
 
-def find_part(
-    file: ParquetFile, part: Comparison | IsNull, *, strict: bool | None = None
-) -> PartOfFile:
+def find_part(file: ParquetFile, part: Comparison | IsNull, *, strict: bool | None) -> PartOfFile:
     """Return what a file has of the column of a part. Raises as `FileCondition` does."""
     looked_for = values_in(part)
     values: Sequence[object] = ()

@@ -39,7 +39,7 @@ ANY_ORDER: Orders = frozenset("<=>")
 UNEQUAL: Orders = frozenset("<>")
 
 
-def truth_of(sign: str, orders: Orders, *, may_be_null: bool = False) -> Truth:
+def truth_of(sign: str, orders: Orders, *, may_be_null: bool) -> Truth:
     """Return what a comparison may be if these orders are possible."""
     fitting = frozenset(sign)
     return Truth(bool(orders & fitting), bool(orders - fitting), may_be_null)

@@ -112,7 +112,7 @@ def confirm_values(
     question: Question,
     answers: Sequence[RowGroupAnswers],
     also: Sequence[NarrowedCondition],
-    condition: FileCondition | None = None,
+    condition: FileCondition | None,
     *,
     with_rows: bool,
 ) -> FileAnswers:

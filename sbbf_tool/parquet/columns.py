@@ -380,7 +380,7 @@ def _leaves_below(
     last child."""
     if len(group.path) > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
-    leaves: list[Leaf] = []
+    leaves = []
     for _ in range(group.num_children):
         element = _element_at(schema, pos)
         pos += 1

@@ -257,7 +257,7 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
 
 
 def build_draft_filter(
-    dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False
+    dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool
 ) -> bytes:
     """Build the header and the bitset, of `num_bytes`, of a filter that contains these
     plain-encoded values in this dialect.

@@ -49,7 +49,7 @@ class Sides(NamedTuple):
     above: NDArray[Any]
 
 
-def find_keys(column: Column, text: str, kind: str, *, is_strict: bool = True) -> KeyRange | None:
+def find_keys(column: Column, text: str, kind: str, *, is_strict: bool) -> KeyRange | None:
     """Return the keys of a written value; None if the column has no order, or readers convert the
     value in ways of their own. Unless `is_strict`, a DOUBLE may be a FLOAT in other files.
 

@@ -56,9 +56,9 @@ class PlainValues:
         self,
         column: Column,
         array: pa.Array,
-        rows: NDArray[np.int64] | None = None,
+        rows: NDArray[np.int64] | None,
         *,
-        normalised_intervals: bool = False,
+        normalised_intervals: bool,
     ) -> None:
         self.column = column
         self.rows = rows
@@ -350,7 +350,7 @@ def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
     """Merge the values into fewer arrays. If rows might be long but are not, each array has only a
     few values, and hashing it would take longer than decoding it.
     """
-    to_merge: list[_Leaves] = []
+    to_merge = []
     size = 0
     for array, rows in arrays:
         to_merge.append((array, rows))

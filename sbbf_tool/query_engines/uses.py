@@ -54,7 +54,7 @@ def use_of(
     column: Column,
     names: tuple[str, ...],
     *,
-    arrow_type: str | None = None,
+    arrow_type: str | None,
     has_interval_mark: bool = False,
 ) -> Use:
     """Return what the named engines make of filters on `column`; without names, all engines count,

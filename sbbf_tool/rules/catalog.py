@@ -281,8 +281,8 @@ def make_policy(settings: Settings) -> Policy:
     if require:
         required = FilterSpec(require, judge="existence")
         settings["filters"] = (required, *as_iterable(settings.get("filters", ())))
-    limits: dict[str, Any] = {}
-    others: dict[str, Any] = {}
+    limits = {}
+    others = {}
     for name, value in settings.items():
         if name in Limits.__dataclass_fields__:
             limits[name] = value

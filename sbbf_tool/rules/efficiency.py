@@ -10,7 +10,7 @@ from itertools import pairwise
 from sbbf_tool.bloom import sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.parquet.statistics import Bounds, bounds
+from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.query_engines.uses import harm_in, unused_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
@@ -185,7 +185,7 @@ def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     this row group."""
     if not column.filters:
         return
-    ranges: list[Bounds] = []
+    ranges = []
     for chunk in column.chunks:
         if chunk.values == 0:
             continue

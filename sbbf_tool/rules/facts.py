@@ -280,7 +280,21 @@ def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
         if chunk is not None:
             judgment = chunk.judgment or _judge_unmeasured(chunk, target)
             chunks[key] = replace(chunk, judgment=judgment, target=target)
-    return tuple(_column_facts(file, column, numbers, chunks) for column in columns)
+    facts = []
+    for column in columns:
+        keys = ((number, column.index) for number in numbers)
+        facts.append(
+            ColumnFacts(
+                file.name,
+                file.footer,
+                column,
+                tuple(chunks[key] for key in keys if key in chunks),
+                None if file.ring is None else file.ring.keys.path,
+                file.source.can_reopen,
+                file.table,
+            )
+        )
+    return tuple(facts)
 
 
 def _measure(
@@ -309,24 +323,6 @@ def _measure(
         return facts
 
     return in_parallel(look, stored, 1 if data_bytes < _WORTH_THREADS else jobs)
-
-
-def _column_facts(
-    file: ParquetFile,
-    column: Column,
-    row_groups: Iterable[int],
-    chunks: Mapping[ChunkKey, ChunkFacts],
-) -> ColumnFacts:
-    keys = ((number, column.index) for number in row_groups)
-    return ColumnFacts(
-        file.name,
-        file.footer,
-        column,
-        tuple(chunks[key] for key in keys if key in chunks),
-        None if file.ring is None else file.ring.keys.path,
-        file.source.can_reopen,
-        file.table,
-    )
 
 
 def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:

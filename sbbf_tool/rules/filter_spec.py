@@ -199,7 +199,7 @@ def _choose_specs(
     Raises UsageError for an ambiguous name.
     """
     spec_by_column = {}
-    required: set[int] = set()
+    required = set()
     for spec in specs:
         is_required = spec.judge != "size"
         # A required name that is ambiguous is no error here, but a finding of `check`.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.editing.targets import ensure_one_way
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.table import Change
@@ -98,8 +98,3 @@ def begin_change(work: Work[Any], selection: Selection, *, on_cluster: bool) -> 
         table.ensure_changeable(conditional_put=edit.conditional_put)
     begun.ensure_columns(selection, work.context)
     return begun
-
-
-def add_hint(error: RefusedError, hint: str) -> None:
-    """Add what the user should know about the other parts of the run."""
-    error.hint = f"{error.hint}; {hint}" if error.hint else hint

@@ -104,11 +104,11 @@ class DeclaredFiles:
 
 def select_declared_files(
     declarations: Iterable[FilterSpec],
-    names: Iterable[str] = (),
-    where: PathPredicate | None = None,
-    table_format: str | None = None,
+    names: Iterable[str],
+    where: PathPredicate | None,
+    table_format: str | None,
     *,
-    as_files: bool = False,
+    as_files: bool,
 ) -> list[DeclaredFiles]:
     """Select the declared files among those that `names` mean; all declared files if there are no
     names.

@@ -75,7 +75,7 @@ class LocalRunner:
     on_cluster = False
     most_files: int | None = 10_000
 
-    def __init__(self, jobs: int | None = None) -> None:
+    def __init__(self, jobs: int | None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
         self.progress: RunProgress | None = None

@@ -85,7 +85,7 @@ class NamedColumns:
                     reason = "other"
                 reasons[reason] += 1
 
-    def unknown(self, excluded: int = 0) -> Iterator[str]:
+    def unknown(self, excluded: int) -> Iterator[str]:
         """Yield the error for each column that certainly no file has. Files that an index has
         excluded may have them."""
         if excluded:

@@ -260,7 +260,6 @@ class RunRequest(Frozen):
     ) -> tuple[list[PlanPart], Sequence[tuple[str, str]]]:
         """Plan the work on the declared files, and on each declared table, or on those of them that
         the paths mean; return the parts, and the declared paths that should each match a file."""
-        from sbbf_tool.running.changing import add_hint
         from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
 
         if isinstance(self.paths, tuple) and self.paths:
@@ -276,7 +275,8 @@ class RunRequest(Frozen):
                 parts.append(self._plan_part(own, part.selection))
             except RefusedError as error:
                 if len(files) > 1:
-                    add_hint(error, "no other declared file was changed")
+                    hints = (error.hint, "no other declared file was changed")
+                    error.hint = "; ".join(filter(None, hints))
                 raise
         if self.paths == () and where is None:
             return parts, tuple(paths_of_files(files))

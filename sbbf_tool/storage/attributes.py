@@ -55,7 +55,7 @@ def _carry_over_owner(status: os.stat_result, fd: int) -> list[str]:
 def _carry_over_attributes(source: int, fd: int) -> tuple[list[str], bool | None]:
     """Copy the extended attributes; return what is lost, and whether the access list is kept, or
     None if there is none."""
-    attributes: list[str] = []
+    attributes = []
     if hasattr(os, "listxattr"):
         with suppress(OSError):
             attributes = [name for name in os.listxattr(source) if name not in _OF_CONTENT]

@@ -37,7 +37,7 @@ Readable: TypeAlias = str | os.PathLike[str] | BinaryIO
 file; its position is restored."""
 
 
-def find_input(name: Readable, filesystem: FileSystemLike | None = None) -> Readable | FileIn:
+def find_input(name: Readable, filesystem: FileSystemLike | None) -> Readable | FileIn:
     """Return what to open: `name` itself or, with `filesystem`, the file with this path in it.
     Raises UsageError."""
     if filesystem is None:

@@ -122,7 +122,7 @@ def _list_leftovers(folder: str, *, is_shared: bool) -> list[str]:
     listings = _listings.get() if is_shared else None
     if listings is not None and folder in listings:
         return listings[folder]
-    names: list[str] = []
+    names = []
     # Unlike `listdir`, this never has all names of a large folder in memory.
     with suppress(OSError), os.scandir(folder or ".") as entries:
         suffixes = (TEMPORARY_SUFFIX, JOURNAL_SUFFIX)

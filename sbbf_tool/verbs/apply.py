@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -229,7 +229,10 @@ class Apply(ChangingVerb[ApplyReport]):
         report = partial(
             ApplyReport,
             holds=is_complete or not plan.has_work,
-            columns=tuple(_describe_columns(file, requests, plan, change.built_filters)),
+            columns=tuple(
+                _describe_column(file, index, requests, plan, change.built_filters)
+                for index in columns_of([*requests.sizes, *plan.undeclared])
+            ),
             named_columns=requests.named_columns,
             data_bytes=sum_chunk_bytes(file, plan.to_build),
             estimated_seconds=_estimate_seconds(file, plan),
@@ -312,17 +315,6 @@ def _estimate_seconds(file: ParquetFile, plan: DeclaredPlan) -> float:
     if not plan.has_work:
         return 0.0
     return _SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND
-
-
-def _describe_columns(
-    file: ParquetFile,
-    requests: RequestedFilters,
-    plan: DeclaredPlan,
-    built_filters: Mapping[ChunkKey, SpooledFilter],
-) -> Iterator[DeclaredColumn]:
-    """Yield each column that is declared, or has filters that are not."""
-    for index in columns_of([*requests.sizes, *plan.undeclared]):
-        yield _describe_column(file, index, requests, plan, built_filters)
 
 
 def _describe_column(

@@ -64,7 +64,7 @@ from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner, scanner_of
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -147,18 +147,10 @@ class Check(ReadingVerb[CheckReport]):
 
         if not can_scan():
             return None
-        scan = FileScan(self._judge_kind, context)
-
-        def reports_of(paths: Sequence[str]) -> list[CheckReport | None]:
-            reports = []
-            for path, file in zip(paths, scan(paths), strict=True):
-                report = None
-                if file is not None:
-                    report = CheckReport(**{**vars(file.judgment.report), "file": path})
-                reports.append(report)
-            return reports
-
-        return reports_of
+        return scanner_of(
+            FileScan(self._judge_kind, context),
+            lambda path, file: CheckReport(**{**vars(file.judgment.report), "file": path}),
+        )
 
     def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment | None:
         """Judge what files of the same kind as this one must be to be without findings."""

@@ -31,7 +31,7 @@ from sbbf_tool.reports.probe import (
 )
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, scanner_of
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -245,17 +245,7 @@ class Probe(ReadingVerb[ProbeReport]):
         scan = self.file_scan(context, in_table)
         if scan is None:
             return None
-
-        def reports_of(paths: Sequence[str]) -> list[ProbeReport | None]:
-            reports = []
-            for path, file in zip(paths, scan(paths), strict=True):
-                report = None
-                if file is not None:
-                    report = _report_scanned(path, file, with_rows=self.rows)
-                reports.append(report)
-            return reports
-
-        return reports_of
+        return scanner_of(scan, partial(_report_scanned, with_rows=self.rows))
 
     def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
         """Return what answers for many local files at once; None if each must be opened."""

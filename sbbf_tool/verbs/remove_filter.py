@@ -231,7 +231,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...]) -> set[ChunkKey]:
     for column in columns:
         _ensure_unlocked(file, column)
     column_indexes = {column.index for column in columns}
-    chunks: set[ChunkKey] = set()
+    chunks = set()
     for row_group, column_index in file.footer.recorded_chunks():
         if column_index in column_indexes:
             chunks.add((row_group, column_index))

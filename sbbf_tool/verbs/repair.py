@@ -28,14 +28,12 @@ from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.facts import (
-    ColumnFacts,
     Reads,
     gather,
     locked_columns,
@@ -191,7 +189,10 @@ class Repair(ChangingVerb[RepairReport]):
         columns = choose_columns(file, names)
         if not columns:
             columns = list(file.footer.columns)
-        facts = _facts(file, columns, self.quick)
+        if self.quick:
+            facts = gather(file, columns, Reads.FILTERS)
+        else:
+            facts = gather(file, columns, Reads.DATA, verify_filter, progress=file.context.progress)
         steps, remaining = plan_steps(facts, drop=self.drop, quick=self.quick)
         _ensure_allowed(file, steps)
         if steps:
@@ -290,12 +291,6 @@ def _describe_step(file: ParquetFile, step: RepairStep) -> RepairStep:
         return replace(step, fix=FilterFix.DROP.words)
     (new_filter,) = describe_filters(file, [key])
     return replace(step, new_filter=new_filter)
-
-
-def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
-    if quick:
-        return gather(file, columns, Reads.FILTERS)
-    return gather(file, columns, Reads.DATA, verify_filter, progress=file.context.progress)
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, FilterStep]) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
+    from sbbf_tool.file.scan import FileScan, ScannedFile
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.change import ChangeReport
@@ -113,6 +114,16 @@ class AllFiles(Frozen):
     """The table that the only name means."""
     is_whole: bool = True
     """Whether no predicate leaves out files."""
+
+
+def scanner_of(scan: FileScan, report_of: Callable[[str, ScannedFile], Report]) -> Scanner[Report]:
+    """Return what makes the reports of the files that a scan answers for."""
+
+    def reports_of(paths: Sequence[str]) -> list[Report | None]:
+        files = zip(paths, scan(paths), strict=True)
+        return [None if file is None else report_of(path, file) for path, file in files]
+
+    return reports_of
 
 
 class PropertiesOfTable(Protocol):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.cli.formats import Item, View, choose_outputs
+from sbbf_tool.cli.formats import Conclusion, Item, View, choose_outputs
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage import whole
@@ -112,7 +112,7 @@ def save_report(path: Path, rows: int = 1) -> None:
         for sink in sinks:
             for _ in range(rows):
                 sink.add(Item("add-filter", None, ROW))
-            sink.end(None, "")
+            sink.end(Conclusion())
 
 
 def write(path: Path, data: bytes = b"new") -> None:

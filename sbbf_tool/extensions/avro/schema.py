@@ -174,7 +174,7 @@ class _SchemaParser:
     ) -> list[dict[str, Schema]]:
         """Parse the fields of a record. Raises UnreadableError unless each has a unique name."""
         declarations = _list_of(tree, "fields")
-        names: set[str] = set()
+        names = set()
         for declaration in declarations:
             name = declaration.get("name") if isinstance(declaration, dict) else None
             if not isinstance(name, str) or name in names:

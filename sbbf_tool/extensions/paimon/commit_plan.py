@@ -271,7 +271,7 @@ def _rewrite_manifests(
     for header, group in groups.values():
         check_manifest_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
-            entries: list[tuple[int, Mapping[str, Any]]] = []
+            entries = []
             for change in group[start : start + _ENTRIES_PER_MANIFEST]:
                 entries.append((DELETE, {**change.entry.record, "_KIND": DELETE}))
                 entries.append((ADD, _build_addition(change)))

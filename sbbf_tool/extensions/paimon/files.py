@@ -89,7 +89,7 @@ class ConfinedFiles:
     read only with `allow_outside`, and never written.
     """
 
-    def __init__(self, files: FileIO, root: str, allow_outside: bool = False) -> None:
+    def __init__(self, files: FileIO, root: str, allow_outside: bool) -> None:
         self._files = files
         try:
             self._root = files.resolve(root)

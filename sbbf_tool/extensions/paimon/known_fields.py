@@ -166,7 +166,7 @@ def read_manifest_lists(
     for fields of a newer Paimon.
     """
     headers = []
-    records: list[dict[str, Any]] = []
+    records = []
     for name in snapshot.manifest_lists:
         header, list_records = parse_file(
             table.files, table.manifest_path(name), _parse_writable_list

@@ -250,7 +250,7 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
     They are the minimum and maximum of each column, as rows, and the number of nulls in each.
     """
     types = schema.partition_types
-    columns: list[tuple[Value, ...]] = []
+    columns = []
     if types:
         rows = [parse_row(partition, types) for partition in partitions]
         columns = list(zip(*rows, strict=True))

@@ -136,7 +136,7 @@ class PaimonTable:
         """
         if self.snapshot is None:
             return
-        names: set[str] = set()
+        names = set()
         for list_name in self.snapshot.manifest_lists:
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):

@@ -62,7 +62,20 @@ def build_changes_figure(earlier: EarlierRun, totals: LakeTotals) -> Figure:
             name, before.columns.get(name, empty), totals.columns.get(name, empty)
         )
         columns.append(column)
-        rows.append(_row_of_changes(column))
+        _, old, new = column
+        rows.append(
+            (
+                name,
+                count(old.filters),
+                count(new.filters),
+                size(old.bytes),
+                size(new.bytes),
+                rate(old.mean_fpp),
+                rate(new.mean_fpp),
+                rate(old.worst_fpp),
+                rate(new.worst_fpp),
+            )
+        )
     columns.sort(key=lambda column: -max(column.old.bytes, column.new.bytes))
     bars = []
     for name, old, new in columns[:_MOST_CHANGED]:
@@ -90,21 +103,6 @@ def _bar_of(name: str, sums: Sums, kind: str) -> Bar:
     if sums.mean_fpp is not None:
         text += f", mean rate {format_percent(sums.mean_fpp)}"
     return Bar(name, sums.bytes, text, f"{name}: {text}", kind)
-
-
-def _row_of_changes(column: _ChangedColumn) -> tuple[Value, ...]:
-    name, old, new = column
-    return (
-        name,
-        count(old.filters),
-        count(new.filters),
-        size(old.bytes),
-        size(new.bytes),
-        rate(old.mean_fpp),
-        rate(new.mean_fpp),
-        rate(old.worst_fpp),
-        rate(new.worst_fpp),
-    )
 
 
 def _list_totals(before: LakeTotals, now: LakeTotals) -> FigureTable:

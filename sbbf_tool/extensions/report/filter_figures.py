@@ -97,28 +97,18 @@ def _rows_of_rates(filters: Sequence[FilterReport]) -> Iterator[tuple[Value, ...
 
 def _list_dots(dots: Dots) -> FigureTable:
     """Return the table of the dots or, of many, of the cells of the picture."""
-    if dots.cells:
-        return table(
-            "Filters by bits per value and rate",
-            ("bits per value", "false-positive rate", "filters"),
-            map(_row_of_cell, dots.cells),
+    if not dots.cells:
+        filters = (
+            (dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)) for dot in dots.items
         )
-    head = ("filter", "bits per value", "false-positive rate")
-    return table("Filters", head, map(_row_of_dot, dots.items))
-
-
-def _row_of_dot(dot: Dot) -> tuple[Value, ...]:
-    return dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)
-
-
-def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
-    place, filters = cell
-    (low, high), (least, most) = cell_bounds(place)
-    return (
-        f"{format_number(low)} to {format_number(high)}",
-        f"{format_percent(least)} to {format_percent(most)}",
-        count(filters),
-    )
+        return table("Filters", ("filter", "bits per value", "false-positive rate"), filters)
+    rows = []
+    for place, number in dots.cells:
+        (low, high), (least, most) = cell_bounds(place)
+        bits = f"{format_number(low)} to {format_number(high)}"
+        rows.append((bits, f"{format_percent(least)} to {format_percent(most)}", count(number)))
+    head = ("bits per value", "false-positive rate", "filters")
+    return table("Filters by bits per value and rate", head, rows)
 
 
 def build_fill_figure(
@@ -152,7 +142,16 @@ def build_fill_figure(
     content = table(
         "Fill of each filter",
         ("column", "row group", "bits set", "blocks", "problem"),
-        (_row_of_fill(row, errors) for row in stored),
+        (
+            (
+                row.column,
+                count(row.row_group),
+                rate(row.fill_ratio),
+                count(row.blocks),
+                "; ".join(_list_problems(row, errors)),
+            )
+            for row in stored
+        ),
     )
     return Figure(key, FILL, note, svg, (content,))
 
@@ -188,16 +187,6 @@ def _choose_fullest(
         if rival is None or (row.fill_ratio or 0) >= (rival.fill_ratio or 0):
             fullest[place] = row
     return fullest, errors_by_place
-
-
-def _row_of_fill(row: FilterReport, errors: Mapping[tuple[int, str], str]) -> tuple[Value, ...]:
-    return (
-        row.column,
-        count(row.row_group),
-        rate(row.fill_ratio),
-        count(row.blocks),
-        "; ".join(_list_problems(row, errors)),
-    )
 
 
 def _list_problems(row: FilterReport, errors: Mapping[tuple[int, str], str]) -> Iterator[str]:

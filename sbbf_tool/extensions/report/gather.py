@@ -47,7 +47,7 @@ DICTIONARY = "dictionary page"
 
 
 def describe_contents(
-    file: ParquetFile, *, detailed: bool = True
+    file: ParquetFile, *, detailed: bool
 ) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
     """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the
     file."""
@@ -156,7 +156,7 @@ def combine_steps(
     query: Query,
     conditions: Sequence[Sequence[ExplainReport]],
     row_groups: range,
-    excluded: AbstractSet[int] = frozenset(),
+    excluded: AbstractSet[int],
 ) -> QuerySteps:
     """Return the steps of a query; `conditions` has the reports of the values of each condition,
     all of one file. `excluded` are the row groups that statistics exclude by other parts."""

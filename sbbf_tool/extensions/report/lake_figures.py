@@ -26,7 +26,6 @@ from sbbf_tool.extensions.report.pictures.rates import Curve, curve_of
 from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
 from sbbf_tool.extensions.report.totals import (
     LOWEST_DECADE,
-    FileRank,
     LakeTotals,
     Partition,
     QuerySum,
@@ -247,18 +246,18 @@ def list_columns(totals: LakeTotals) -> FigureTable:
 
 def list_worst_files(totals: LakeTotals) -> FigureTable:
     """Return the table of the worst files."""
-    return table("The worst files", _FILES_HEAD, map(_row_of_rank, totals.worst_files()))
-
-
-def _row_of_rank(rank: FileRank) -> tuple[Value, ...]:
-    return (
-        rank.name,
-        count(rank.errors),
-        count(sum(rank.warnings_by_group)),
-        count(rank.filters),
-        rate(rank.worst_fpp),
-        size(rank.bytes),
+    rows = (
+        (
+            rank.name,
+            count(rank.errors),
+            count(sum(rank.warnings_by_group)),
+            count(rank.filters),
+            rate(rank.worst_fpp),
+            size(rank.bytes),
+        )
+        for rank in totals.worst_files()
     )
+    return table("The worst files", _FILES_HEAD, rows)
 
 
 _WITHOUT_FILTERS = (
@@ -270,9 +269,7 @@ _LOSES_ROWS = (
 )
 
 
-def build_query_figures(
-    queries: Mapping[str, QuerySum], *, loses_rows: bool = False
-) -> Iterator[Figure]:
+def build_query_figures(queries: Mapping[str, QuerySum], *, loses_rows: bool) -> Iterator[Figure]:
     """Yield a figure for each query; `loses_rows` is whether filters or statistics exclude stored
     values."""
     for number, (query, total) in enumerate(queries.items(), 1):

@@ -246,10 +246,10 @@ def write_page(
     request: RunRequest,
     output: str | os.PathLike[str],
     *,
-    queries: Iterable[str] = (),
-    against: str | os.PathLike[str] | None = None,
-    quick: bool = False,
-    engine_names: Iterable[str] = (),
+    queries: Iterable[str],
+    against: str | os.PathLike[str] | None,
+    quick: bool,
+    engine_names: Iterable[str],
     write_fix: Callable[[Fix], str] = str,
     no_files: str | None = None,
 ) -> PageReport:
@@ -299,7 +299,7 @@ def _add_rows(
     rows: Iterable[Row[FileContents]], page: ReportPage, target: str, *, is_single: bool
 ) -> int:
     """Add the files to the page; return the highest exit code of those that could not be read."""
-    codes: set[int] = set()
+    codes = set()
     first_usage_error: Exception | None = None
     for row in rows:
         _ensure_other_file(row.path, target)

@@ -89,8 +89,8 @@ class Vector(Frozen, Deletes):
 def build_vector(rows: NDArray[np.int64]) -> bytes:
     """Build a deletion vector, without length and checksum, of these row numbers, which ascend and
     are not negative."""
-    heads: dict[int, list[bytes]] = defaultdict(list)
-    bodies: dict[int, list[bytes]] = defaultdict(list)
+    heads = defaultdict(list)
+    bodies = defaultdict(list)
     starts = np.flatnonzero(np.diff(rows >> 16, prepend=-1))
     for values in np.split(rows, starts[1:]):
         first = int(values[0])

@@ -267,7 +267,7 @@ class AzureWriter(CloudWriter):
         self,
         retries: Retries,
         config: dict[str, Any],
-        lease: LeasePart[AzureKeys] | None = None,
+        lease: LeasePart[AzureKeys] | None,
     ) -> None:
         super().__init__(retries, lease)
         if config.get("use_fabric_endpoint"):

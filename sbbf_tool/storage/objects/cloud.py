@@ -84,7 +84,7 @@ class CloudStore(ObjectStore):
         root: str,
         path: str,
         secret: str,
-        lease: LeasePart[Any] | None = None,
+        lease: LeasePart[Any] | None,
     ) -> None:
         """Without a lease of `AzureKeys` or `GoogleKeys`, the credentials are those of the
         environment."""

@@ -253,7 +253,7 @@ class GoogleWriter(CloudWriter):
         self,
         retries: Retries,
         config: dict[str, Any],
-        lease: LeasePart[GoogleKeys] | None = None,
+        lease: LeasePart[GoogleKeys] | None,
     ) -> None:
         super().__init__(retries, lease)
         account = {}

@@ -79,7 +79,7 @@ _UNCONDITIONAL = (
 class S3Store(S3Bucket):
     """An `ObjectStore` of S3."""
 
-    def __init__(self, bucket: str, lease: LeasePart[S3Keys] | None = None) -> None:
+    def __init__(self, bucket: str, lease: LeasePart[S3Keys] | None) -> None:
         super().__init__(bucket, lease)
         self.facts = S3Facts(self)
 

@@ -20,7 +20,6 @@ from sbbf_tool.extensions.paimon.fast_hash import (
     Hashes,
     HashForm,
     Keys,
-    Longs,
     hash_bytes,
     hash_keys,
     hash_longs,
@@ -165,7 +164,7 @@ def verify_container(
     data: bytes,
     name: str,
     schema: TableSchema | None,
-    max_page_bytes: MaxPageBytes = None,
+    max_page_bytes: MaxPageBytes,
 ) -> tuple[VerifiedColumn, ...]:
     """Verify every filter of a container against the bytes of a data file.
 
@@ -267,7 +266,7 @@ def _take_keys(keys: Keys, positions: NDArray[np.int64]) -> Keys:
 def _join_keys(parts: Iterable[Keys]) -> Keys:
     """Join parts, which are all bytes or all integers."""
     texts = []
-    arrays: list[Longs] = []
+    arrays = []
     for part in parts:
         if isinstance(part, list):
             texts += part

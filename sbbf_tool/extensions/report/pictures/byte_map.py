@@ -80,7 +80,7 @@ def draw_byte_map(
     title: str,
     parts: Sequence[Span],
     size: int,
-    before: tuple[Sequence[Span], int] | None = None,
+    before: tuple[Sequence[Span], int] | None,
 ) -> str:
     """Draw a file of `size` bytes; `before` are the parts and the size of its earlier version,
     which is drawn above it."""

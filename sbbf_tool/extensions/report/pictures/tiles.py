@@ -10,7 +10,6 @@ from sbbf_tool.extensions.report.pictures.figure import (
     MOST_MARKS,
     WIDTH,
     Figure,
-    Value,
     count,
     label,
     picture,
@@ -79,16 +78,13 @@ def build_query_figure(
         meanings.append(text)
     groups = format_count(row_groups, "row group")
     note = f"What excludes each of {groups}. {'; '.join(meanings)}.{remark}"
-    content = table("Row groups by engine", ("engines", *STEPS), map(_row_of_counts, rows))
+    rows_of_counts = ((row.name, *[count(number) for _, number in row.counts]) for row in rows)
+    content = table("Row groups by engine", ("engines", *STEPS), rows_of_counts)
     title = f"Query: {query}"
     svg = ""
     if row_groups:
         svg = draw_tiles(f"{key}_p", title, rows)
     return Figure(key, title, note, svg, (content,), tuple(legend))
-
-
-def _row_of_counts(row: TileRow) -> tuple[Value, ...]:
-    return row.name, *[count(number) for _, number in row.counts]
 
 
 def draw_tiles(key: str, title: str, rows: Sequence[TileRow]) -> str:

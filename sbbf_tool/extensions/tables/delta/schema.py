@@ -60,7 +60,7 @@ def parse_schema(text: str, mode: str) -> Schema:
             if isinstance(kind, str):
                 types[name] = kind
     by_id: dict[int, Path] = {}
-    by_path: dict[Path, Path] = {}
+    by_path = {}
     unmapped = frozenset[Path]()
     if is_mapped:
         by_path = {leaf.physical: leaf.logical for leaf in leaves}

@@ -239,7 +239,7 @@ class DeltaTable(LakeTable):
         """Return the files that are still live and can be replaced, by their paths."""
         reasons = _Reasons(newest, self.location)
         pairs = {}
-        twice: set[str] = set()
+        twice = set()
         for entry in newest.files.values():
             if entry.action is None:
                 continue

@@ -116,7 +116,7 @@ def carry_deletes(
     """
     old = _read_old(index, copies)
     still_live = find_live(frozenset().union(*old.others.values()))
-    changes: dict[EntryId, EntryChange] = {}
+    changes = {}
     for number, locations in old.others.items():
         changes[number] = EntryChange(is_removed=still_live.isdisjoint(locations))
     make = _create_position_files if format_version == 2 else _create_puffins
@@ -131,7 +131,7 @@ def carry_deletes(
 def _read_old(index: DeleteIndex, copies: Mapping[str, Copied]) -> _OldDeletes:
     homes = {}
     others: dict[EntryId, AbstractSet[str]] = {}
-    wanted: dict[EntryId, set[str]] = defaultdict(set)
+    wanted = defaultdict(set)
     deletes = {}
     for location, copy in copies.items():
         near = list(index.near(copy.file))
@@ -241,7 +241,7 @@ def _create_puffins(
 def _iter_vectors(old: _OldDeletes) -> Iterator[NewVector]:
     """Yield the deletion vectors of the data files: those that they have, as they are, and those of
     their positions."""
-    vectors: dict[str, list[PuffinVector]] = defaultdict(list)
+    vectors = defaultdict(list)
     for location, delete in old.homes.items():
         vector = deletes_of(delete, location)
         if isinstance(vector, PuffinVector):

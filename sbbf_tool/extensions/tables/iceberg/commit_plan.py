@@ -193,7 +193,7 @@ def build_manifest_list(
     """
     parent = metadata.current
     row_id = metadata.next_row_id
-    rows: list[Mapping[str, Any]] = []
+    rows = []
     for manifest in manifests:
         record = records.get(manifest.path, manifest.record)
         may_need_id = metadata.format_version > 2 and manifest.content == DATA

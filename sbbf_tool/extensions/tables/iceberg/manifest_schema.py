@@ -132,9 +132,7 @@ def upgrade_list(header: AvroHeader, format_version: int) -> tuple[AvroHeader, d
     return _with_schema(header, tree), {_LIST_NAMES[field.id]: field.default for field in fields}
 
 
-def upgrade_manifest(
-    header: AvroHeader, format_version: int, *, of_deletes: bool = False
-) -> AvroHeader:
+def upgrade_manifest(header: AvroHeader, format_version: int, *, of_deletes: bool) -> AvroHeader:
     """Return the header of a manifest with all fields that the format version requires, and with
     `of_deletes` those of new delete files."""
     tree = json.loads(header.schema_text)

@@ -120,7 +120,7 @@ def _is_described(vector: Mapping[str, Any], blobs: Mapping[int, Mapping[str, An
 def build_puffin(vectors: Iterable[NewVector]) -> tuple[bytes, list[BlobPlace]]:
     """Build a file of deletion vectors; return it, and where each vector is."""
     data = bytearray(_MAGIC)
-    blobs: list[dict[str, Any]] = []
+    blobs = []
     for vector in vectors:
         inherited = {"snapshot-id": -1, "sequence-number": -1}
         blobs.append({**_describe(vector, len(data)), **inherited})
