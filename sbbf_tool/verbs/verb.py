@@ -120,8 +120,13 @@ def scanner_of(scan: FileScan, report_of: Callable[[str, ScannedFile], Report]) 
     """Return what makes the reports of the files that a scan answers for."""
 
     def reports_of(paths: Sequence[str]) -> list[Report | None]:
-        files = zip(paths, scan(paths), strict=True)
-        return [None if file is None else report_of(path, file) for path, file in files]
+        reports: list[Report | None] = []
+        for path, file in zip(paths, scan(paths), strict=True):
+            report = None
+            if file is not None:
+                report = report_of(path, file)
+            reports.append(report)
+        return reports
 
     return reports_of
 
