@@ -28,7 +28,7 @@ from sbbf_tool.reports.probe import (
 )
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.conditions import ColumnCondition
+    from sbbf_tool.file.conditions import ColumnCondition, NarrowedCondition
     from sbbf_tool.file.parquet_file import ParquetFile
 
 _WINDOW = 1 << 20
@@ -102,7 +102,7 @@ def _without(window: range, deletes: tuple[Deletes, ...]) -> list[int]:
 def answer_for_all_rows(
     file: ParquetFile,
     first: ColumnCondition,
-    also: Sequence[ColumnCondition],
+    also: Sequence[NarrowedCondition],
     row_groups: tuple[int, ...],
     *,
     confirms: bool,
@@ -139,7 +139,7 @@ def answer_for_all_rows(
 def _confirm(
     file: ParquetFile,
     first: ColumnCondition,
-    also: Sequence[ColumnCondition],
+    also: Sequence[NarrowedCondition],
     row_groups: tuple[int, ...],
     possible: Sequence[int],
     *,
@@ -184,9 +184,10 @@ def _confirm(
     return FileAnswers(tuple(hits), (), tuple_of_few(listed), unreadable)
 
 
-def _doubt_of(conditions: Sequence[ColumnCondition]) -> str | None:
+def _doubt_of(also: Sequence[NarrowedCondition]) -> str | None:
     """Return why not all rows certainly satisfy conditions on columns that the file lacks."""
-    for each in conditions:
+    for narrowed in also:
+        each = narrowed.condition
         assert isinstance(each.about, MissingColumn)
         if not any(map(each.about.is_in_all_rows, each.values)):
             return f"column {each.named.name}: {each.about.reason}"

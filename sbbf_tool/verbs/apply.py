@@ -226,13 +226,11 @@ class Apply(ChangingVerb[ApplyReport]):
             planned_bytes = 0
         indexes = columns_of(plan.to_build)
         change.warnings += engine_warnings(file.footer, indexes, self.engine_names)
+        describe = partial(_describe_column, file, requests, plan, change.built_filters)
         report = partial(
             ApplyReport,
             holds=is_complete or not plan.has_work,
-            columns=tuple(
-                _describe_column(file, index, requests, plan, change.built_filters)
-                for index in columns_of([*requests.sizes, *plan.undeclared])
-            ),
+            columns=tuple(map(describe, columns_of([*requests.sizes, *plan.undeclared]))),
             named_columns=requests.named_columns,
             data_bytes=sum_chunk_bytes(file, plan.to_build),
             estimated_seconds=_estimate_seconds(file, plan),
@@ -319,10 +317,10 @@ def _estimate_seconds(file: ParquetFile, plan: DeclaredPlan) -> float:
 
 def _describe_column(
     file: ParquetFile,
-    index: int,
     requests: RequestedFilters,
     plan: DeclaredPlan,
     built_filters: Mapping[ChunkKey, SpooledFilter],
+    index: int,
 ) -> DeclaredColumn:
     keys = [(number, index) for number in range(file.footer.num_row_groups)]
     num_bytes = 0

@@ -317,7 +317,7 @@ class Probe(ReadingVerb[ProbeReport]):
             queried, answers = answer_for_all_rows(
                 file,
                 first.condition,
-                [narrowed_condition.condition for narrowed_condition in also],
+                also,
                 row_groups,
                 confirms=self.confirm or self.rows,
                 with_rows=self.rows,

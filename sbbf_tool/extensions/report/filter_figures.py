@@ -139,19 +139,15 @@ def build_fill_figure(
         note += f" Each cell is the fullest filter of {step:,} row groups."
     if num_rows < len(columns):
         note += f" The picture has the first {num_rows} of {len(columns):,} columns."
+    rows = []
+    for row in stored:
+        problems = "; ".join(_list_problems(row, errors))
+        figures = (count(row.row_group), rate(row.fill_ratio), count(row.blocks))
+        rows.append((row.column, *figures, problems))
     content = table(
         "Fill of each filter",
         ("column", "row group", "bits set", "blocks", "problem"),
-        (
-            (
-                row.column,
-                count(row.row_group),
-                rate(row.fill_ratio),
-                count(row.blocks),
-                "; ".join(_list_problems(row, errors)),
-            )
-            for row in stored
-        ),
+        rows,
     )
     return Figure(key, FILL, note, svg, (content,))
 

@@ -246,17 +246,11 @@ def list_columns(totals: LakeTotals) -> FigureTable:
 
 def list_worst_files(totals: LakeTotals) -> FigureTable:
     """Return the table of the worst files."""
-    rows = (
-        (
-            rank.name,
-            count(rank.errors),
-            count(sum(rank.warnings_by_group)),
-            count(rank.filters),
-            rate(rank.worst_fpp),
-            size(rank.bytes),
-        )
-        for rank in totals.worst_files()
-    )
+    rows = []
+    for rank in totals.worst_files():
+        warnings = count(sum(rank.warnings_by_group))
+        figures = (count(rank.filters), rate(rank.worst_fpp), size(rank.bytes))
+        rows.append((rank.name, count(rank.errors), warnings, *figures))
     return table("The worst files", _FILES_HEAD, rows)
 
 

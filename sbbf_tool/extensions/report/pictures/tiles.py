@@ -64,10 +64,12 @@ def build_query_figure(
         engines_by_outcome.setdefault(outcome, []).append(engine)
     has_tiles = row_groups * len(engines_by_outcome) <= MOST_MARKS
     rows = []
+    rows_of_table = []
     for names in engines_by_outcome.values():
         first, *_ = names
         name = ", ".join(names) or "without filters"
         numbers = [(step, counts[first][step]) for step in STEPS]
+        rows_of_table.append((name, *[count(number) for _, number in numbers]))
         tiles_of_row = tuple(tiles[first]) if has_tiles else ()
         rows.append(TileRow(name, tuple(numbers), tiles_of_row))
     legend = []
@@ -78,8 +80,7 @@ def build_query_figure(
         meanings.append(text)
     groups = format_count(row_groups, "row group")
     note = f"What excludes each of {groups}. {'; '.join(meanings)}.{remark}"
-    rows_of_counts = ((row.name, *[count(number) for _, number in row.counts]) for row in rows)
-    content = table("Row groups by engine", ("engines", *STEPS), rows_of_counts)
+    content = table("Row groups by engine", ("engines", *STEPS), rows_of_table)
     title = f"Query: {query}"
     svg = ""
     if row_groups:
