@@ -75,6 +75,12 @@ _ENGINES = (
     Heading("of column", RATE, 4, "share_of_column_skipped"),
     Heading("harm", WORD),
 )
+_EXCLUSIONS = (
+    Heading("excluded by", SENTENCE),
+    Heading("means", WORD),
+    Heading("row groups", COUNT),
+)
+"""Columns for a condition in many files."""
 _SUMS = (
     Heading("engine", SENTENCE),
     Heading("row groups", COUNT, 1),
@@ -149,6 +155,11 @@ def _answer(report: ExplainReport) -> str:
     return f"{report.column} = {value} may be in {possible:,} of {place}"
 
 
+def _count_remaining(row_groups: int, excluded: int) -> str:
+    total = format_count(row_groups, "row group")
+    return f"{row_groups - excluded:,} of {total} may have rows that satisfy the condition"
+
+
 _MOST_CHARACTERS = 60
 """Characters of the names of engines in one line."""
 
@@ -168,10 +179,18 @@ class _ExplainView(AnswerView["ExplainReport"]):
     def __init__(self) -> None:
         super().__init__()
         self._sums: dict[str, Counter[str]] = {}
+        self._exclusions = Counter[tuple[str, str]]()
+        """How many row groups each part of a condition excludes, by each means."""
+        self._has_condition = False
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:
         if report.engines or report.type == CONDITION:
             self.total.update(bytes=report.bytes, row_groups=len(report.row_groups))
+        if report.type == CONDITION:
+            self._has_condition = True
+            for row_group in report.row_groups:
+                if row_group.is_absent:
+                    self._exclusions[row_group.excluded_by or "-", _name_means(row_group)] += 1
         for engine in report.engines:
             by_statistics = engine.skipped_by_statistics
             skipped = by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
@@ -203,9 +222,8 @@ class _ExplainView(AnswerView["ExplainReport"]):
     def _show_condition(self, page: Page, report: ExplainReport) -> None:
         page.say(f"{report.file}: {render.value(report.value)}")
         page.table(_PARTS, report.row_groups, matters=lambda row: not row.is_absent)
-        remaining = sum(not row.is_absent for row in report.row_groups)
-        total = format_count(len(report.row_groups), "row group")
-        page.say(f"{remaining:,} of {total} may have rows that satisfy the condition")
+        excluded = sum(row.is_absent for row in report.row_groups)
+        page.say(_count_remaining(len(report.row_groups), excluded))
         if report.note:
             page.say(f"note: {report.note}")
 
@@ -224,6 +242,10 @@ class _ExplainView(AnswerView["ExplainReport"]):
                 (name, row_groups, sums["row_groups_skipped"], sums["row_groups_read"], share)
             )
         page.table(_SUMS, _fold_names(_group(rows)))
+        if self._has_condition:
+            counts = self._exclusions.most_common()
+            page.table(_EXCLUSIONS, [(*part_and_means, count) for part_and_means, count in counts])
+            page.say(_count_remaining(row_groups, self._exclusions.total()))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:

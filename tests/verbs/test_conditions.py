@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, run
+from sbbf_tool.cli import run as run_command
 from sbbf_tool.errors import UsageError
 from sbbf_tool.verbs import Probe
 from sbbf_tool.verbs.explain import Explain
@@ -500,6 +502,17 @@ def test_explain_names_the_part_that_excludes(path: Path) -> None:
     report = Explain.of("n < 10 OR gaps IS NOT NULL")(path)
     assert [row.excluded_by for row in report.row_groups] == [None, None]
     assert Explain.of("n IN (1, 2)") == Explain("n", ["1", "2"])
+
+
+def test_explain_counts_the_parts_that_exclude_in_many_files(path: Path, capfd) -> None:
+    shutil.copy(path, path.with_name("b.parquet"))
+    assert run_command(["explain", str(path.parent), "s = 'k05x' AND n < 10"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        ["s", "=", "'k05x'", "filter", "2"],
+        ["s", "=", "'k05x'", "statistics", "2"],
+    ]
+    assert lines[3] == "0 of 4 row groups may have rows that satisfy the condition"
 
 
 def test_no_row_is_lost(tmp_path: Path) -> None:
