@@ -63,7 +63,7 @@ class SummaryDocument:
     links: int
     exit_code: int
     totals: dict[str, object]
-    """Conclusion over all reports; they depend on the command."""
+    """Sums over all reports; they depend on the command."""
     columns: tuple[ColumnCount, ...] = field(metadata={"optional": True})
     """The columns that the command names, if it names any."""
     unchanged: int = field(metadata={"optional": True})

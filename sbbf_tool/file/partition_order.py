@@ -16,6 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from sbbf_tool.arguments import QuotedText
 from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.predicates import ONLY_NULL, Comparison, Constant, IsNull, Truth, any_of
@@ -72,6 +73,8 @@ def _orders_of_constant(
         is_text = isinstance(key, str)
     if stored is None:
         return None
+    if constant.kind == "text":
+        return orders_of(stored, QuotedText(constant.text), type_name)
     if constant.kind != "number" or not is_text:
         return orders_of(stored, constant.text, type_name)
     orders = _orders_of_numbers(stored, constant.text)
@@ -106,6 +109,10 @@ def orders_of(stored: str, value: object, type_name: str | None) -> Orders:
         return UNEQUAL
     if type_name.lower().startswith(("float", "double", "real")):
         return _orders_of_numbers(stored, text) or ANY_ORDER
+    if isinstance(value, QuotedText) and isinstance(key, tuple) and stored_key != key:
+        number = int(type(key[0]) is bool)
+        if _is_rounded(stored_key[number], key[number]):
+            return _order(stored_key, key) | EQUAL
     return _order(stored_key, key)
 
 
@@ -147,9 +154,11 @@ def _orders_without_type(stored: str, value: object) -> Orders:
     as_numbers = _orders_of_numbers(padded_stored, padded_text)
     if as_numbers is None:
         return ANY_ORDER if padded_text.startswith(("0x", "0X")) else as_text
-    if isinstance(value, str):
-        return (as_text - EQUAL) | as_numbers
-    return as_numbers
+    if not isinstance(value, str):
+        return as_numbers
+    if isinstance(value, QuotedText) and _is_rounded(_number(padded_stored), _number(padded_text)):
+        return as_text | as_numbers | EQUAL
+    return (as_text - EQUAL) | as_numbers
 
 
 def _orders_of_numbers(stored: str, text: str) -> Orders | None:
@@ -164,6 +173,19 @@ def _orders_of_numbers(stored: str, text: str) -> Orders | None:
     if has_fraction and stored_number != number and _are_close(stored_number, number):
         return ANY_ORDER
     return _order(stored_number, number)
+
+
+def _is_rounded(stored: Any, other: Any) -> bool:
+    """Return whether a reader may round a value in quotes to the stored one, which it does not
+    equal: a number to the last digit, an instant to seconds."""
+    if isinstance(stored, int):
+        return bool(abs(stored - other) < iso8601.NANOS_PER_SECOND)
+    try:
+        exponent = stored.as_tuple().exponent
+        return isinstance(exponent, int) and bool(abs(stored - other) < Decimal(1).scaleb(exponent))
+    except ArithmeticError:
+        # One of them is beyond the range of Decimal.
+        return True
 
 
 def _pad_date(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import overload
 
-from sbbf_tool.arguments import as_values
+from sbbf_tool.arguments import QuotedText, as_values
 
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
@@ -111,6 +111,15 @@ class Integers(Texts):
         return int(text)
 
 
+class QuotedTexts(Texts):
+    """Values that a condition has in quotes."""
+
+    __slots__ = ()
+
+    def _value_of(self, text: str) -> str:
+        return QuotedText(text)
+
+
 def text_of(value: object) -> str:
     """Return how a value is reported that no column gives a notation."""
     return "null" if value is None else str(value)
@@ -131,11 +140,12 @@ def values_of(values: object) -> Sequence[object]:
     if kinds == {int} and max(map(abs, items[nulls:])) <= _LARGEST:
         encoded = [b"%d" % item for item in items[nulls:]]
         return Integers.of([encoded], nulls)
-    if kinds != {str}:
+    if kinds not in ({str}, {QuotedText}):
         return items
     try:
         encoded = [item.encode("utf-8", "surrogateescape") for item in items[nulls:]]
     except UnicodeEncodeError:
         # A surrogate that stands for no byte. The notations refuse it.
         return items
-    return Texts.of([encoded], nulls)
+    block = Texts if kinds == {str} else QuotedTexts
+    return block.of([encoded], nulls)

@@ -268,6 +268,24 @@ def test_hdfs_is_read(store, tmp_path):
         store.tail("none", 10)
 
 
+class _LocalCluster:
+    """A cluster of HDFS whose files are those of this machine."""
+
+    @staticmethod
+    def from_uri(url: str) -> fs.FileSystem:
+        assert url == "hdfs://cluster-of-a-test:8020/"
+        return fs.LocalFileSystem()
+
+
+def test_paths_of_hdfs_begin_at_its_root(monkeypatch, tmp_path):
+    monkeypatch.setattr(fs, "HadoopFileSystem", _LocalCluster)
+    (tmp_path / "x.parquet").write_bytes(small())
+    folder = f"hdfs://cluster-of-a-test:8020{tmp_path}"
+    assert list(parquet_files(folder)) == [f"{folder}/x.parquet"]
+    with open_source(f"{folder}/x.parquet") as source:
+        assert source.size == len(small())
+
+
 def test_hdfs_is_listed(store, tmp_path):
     for name in ("a/1.parquet", "a/b/2.parquet", "ab.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

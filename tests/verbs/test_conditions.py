@@ -457,6 +457,20 @@ def test_engines_round_text_and_compare_numbers(one_row, column, constant, compa
         assert is_found or not Probe.of(condition, rows=True)(one_row).rows
 
 
+@each("condition", ["k = '5.4'", "k IN ('4.6', '9')", "NOT k < '5.4'", "k <= '4.6'", "k <> '5.6'"])
+def test_engines_round_text_to_the_value_of_a_folder(tmp_path, condition):
+    path = tmp_path / "k=5" / "a.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"n": [1]}), path)
+    for name in (path, tmp_path):
+        (row,) = run(Probe.of(condition), name)
+        assert row.report is not None, row.reason
+        assert not row.report.is_absent
+    query = f"SELECT 1 FROM read_parquet('{path}', hive_partitioning = true) WHERE {condition}"
+    assert duckdb.connect().execute(query).fetchall()
+    assert Probe.of(condition.replace("'", ""))(path).is_absent != ("<>" in condition)
+
+
 def test_text_in_quotes_is_reported_as_the_same_argument(tmp_path: Path) -> None:
     folder = tmp_path / "part=a"
     folder.mkdir()

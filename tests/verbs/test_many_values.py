@@ -12,7 +12,9 @@ import pytest
 
 from sbbf_tool import UsageError, probe
 from sbbf_tool.cli import run
+from sbbf_tool.file.texts import Texts
 from sbbf_tool.reports.probe import MANY_VALUES, ValueAnswer
+from sbbf_tool.verbs import Probe
 
 ROW_GROUPS = 6
 VALUES = [str(number) for number in range(0, 60_000, 20)]
@@ -77,6 +79,18 @@ def test_many_values_have_the_answers_of_each(path, column):
     assert report.values == tuple(expected)
     with pytest.raises(UsageError, match="use hits"):
         _ = sent.values
+
+
+def test_many_values_in_quotes_are_one_block_and_keep_them(path):
+    texts = [f"{number}.004" for number in range(1500)]
+    condition = f"price IN ({', '.join(map(repr, texts))})"
+    verb = pickle.loads(pickle.dumps(Probe.of(condition)))
+    assert isinstance(verb.values, Texts)
+    few = Probe.of(f"price IN ({', '.join(map(repr, texts[:50]))})")
+    answers = [(hit.value, hit.answer, hit.reason) for hit in verb(path).hits]
+    assert answers[:50] == [(hit.value, hit.answer, hit.reason) for hit in few(path).hits]
+    assert {answer for _, answer, _ in answers} == {"cannot say"}
+    assert len(answers) == len(texts)
 
 
 def test_very_many_integers_are_read_as_few_are(tmp_path):

@@ -56,7 +56,7 @@ class ArrowStore(ObjectStore):
         Hadoop's configuration."""
         cluster = "hdfs://default:0" if url == "hdfs://" else url
         try:
-            return cls(arrow.HadoopFileSystem.from_uri(f"{cluster}/"), "")
+            return cls(arrow.HadoopFileSystem.from_uri(f"{cluster}/"), "/")
         except (OSError, ArrowException, ValueError) as error:
             hint = (
                 "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH from "

@@ -48,12 +48,15 @@ COLUMNS = {
 # Stored values have no zone, which readers may take for local time.
 PREDICATES = [
     ("i", "i >= '9'", 2), ("i", "i between '9' and '11'", 2), ("i", "i < '9.5'", 1),
+    ("i", "i = '10.4'", 1), ("i", "i = 10.4", 0), ("i", "not i < '10.4'", 1),
     ("i", "i = 'x'", None),
-    ("d", "d = '9.5'", 1), ("d", "d > 9", 2), ("day", "day > '2026-01-01'", 1),
+    ("d", "d = '9.5'", 1), ("d", "d = '9.504'", 1), ("d", "d = '9.51'", 0),
+    ("d", "d > 9", 2),
+    ("day", "day > '2026-01-01'", 1),
     ("day", "day = 'today'", None),
     ("ts", "ts >= '2026-01-01T00:00:00Z'", 2), ("ts", "ts < '2026-01-02T01:00:00+01:00'", 2),
     ("ts", "ts < '2026-01-04T00:00:00Z'", 2), ("ts", "ts > '2026-01-04T00:00:00Z'", 0),
-    ("ts", "ts = 5", None),
+    ("ts", "ts = '2026-01-01T00:00:00.0000001Z'", 2), ("ts", "ts = 5", None),
     ("local", "local >= '2026-01-01T00:00:00'", 2), ("flag", "flag = true", 1),
     ("flag", "flag = 1", None), ("flag", "flag = 'yes'", None),
     ("raw", "raw = 'a'", 2), ("text", "text >= '9'", 1),
