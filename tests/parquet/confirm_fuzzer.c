@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     push(&scratch.row_counts, 0);
     push(&scratch.row_counts, num_rows);
     push(&scratch.row_counts, 0);
-    struct query query = {&in, &w, &kind, NULL, 0, 0, 0, 1, 0, 7};
+    struct query query = {.in = &in, .w = &w, .kind = &kind, .row_group = 1, .first_row = 7};
     confirm_row_group(&query, &chunk);
     for (size_t at = 0; at < scratch.rows.count; at += 4) {
         const int64_t *row = scratch.rows.items + at;
