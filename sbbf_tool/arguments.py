@@ -41,8 +41,8 @@ _BUILT_IN = {str, bytes, int, float, type(None)}
 
 
 class QuotedText(str):
-    """A value that a condition has in quotes. Engines round it to a value of the column, while they
-    compare a number with the column as it is written."""
+    """A value that a condition has in quotes. Engines may round it to a value of the column; they
+    compare a number without quotes exactly."""
 
     __slots__ = ()
 

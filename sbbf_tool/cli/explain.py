@@ -155,7 +155,7 @@ def _answer(report: ExplainReport) -> str:
     return f"{report.column} = {value} may be in {possible:,} of {place}"
 
 
-def _count_remaining(row_groups: int, excluded: int) -> str:
+def _describe_remaining(row_groups: int, excluded: int) -> str:
     total = format_count(row_groups, "row group")
     return f"{row_groups - excluded:,} of {total} may have rows that satisfy the condition"
 
@@ -223,7 +223,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
         page.say(f"{report.file}: {render.value(report.value)}")
         page.table(_PARTS, report.row_groups, matters=lambda row: not row.is_absent)
         excluded = sum(row.is_absent for row in report.row_groups)
-        page.say(_count_remaining(len(report.row_groups), excluded))
+        page.say(_describe_remaining(len(report.row_groups), excluded))
         if report.note:
             page.say(f"note: {report.note}")
 
@@ -245,7 +245,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
         if self._has_condition:
             counts = self._exclusions.most_common()
             page.table(_EXCLUSIONS, [(*part_and_means, count) for part_and_means, count in counts])
-            page.say(_count_remaining(row_groups, self._exclusions.total()))
+            page.say(_describe_remaining(row_groups, self._exclusions.total()))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:

@@ -48,14 +48,8 @@ def scan_for_complete_files(
     scan = FileScan(partial(_judge_kind, spec, report_of), context)
 
     def reports_of(paths: Sequence[str]) -> list[Report | None]:
-        reports: list[Report | None] = []
         with share_listings():
-            for path, file in zip(paths, scan(paths), strict=True):
-                report = None
-                if file is not None:
-                    report = _report_scanned(path, file, context, edit)
-                reports.append(report)
-        return reports
+            return scan.reports(partial(_report_scanned, context, edit), paths)
 
     return reports_of
 
@@ -85,7 +79,7 @@ def _judge_kind(
     return judge_filters(file, key, report, demands, bits_alone=True)
 
 
-def _report_scanned(path: str, file: ScannedFile, context: Context, edit: Edit) -> Any:
+def _report_scanned(context: Context, edit: Edit, path: str, file: ScannedFile) -> Any:
     """Return the report of a file that has every filter; None if there is more to do, or to
     refuse."""
     try:

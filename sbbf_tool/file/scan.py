@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from struct import Struct
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.file.context import Context
@@ -42,6 +42,8 @@ except ImportError:
     _is_built = False
 else:
     _is_built = True
+
+Report = TypeVar("Report")
 
 _MOST_KINDS = 64
 """Kinds after which files of further ones are opened one by one: to judge a kind takes longer than
@@ -220,6 +222,19 @@ class FileScan:
         if self._is_certain:
             return [None if file is not None and file.hashes else file for file in answers]
         return answers
+
+    def reports(
+        self, report_of: Callable[[str, ScannedFile], Report | None], paths: Sequence[str]
+    ) -> list[Report | None]:
+        """Return the report of each file by its path and answer; None for a file that must be
+        opened."""
+        reports: list[Report | None] = []
+        for path, file in zip(paths, self(paths), strict=True):
+            report = None
+            if file is not None:
+                report = report_of(path, file)
+            reports.append(report)
+        return reports
 
     def _judge_first(
         self, paths: Sequence[str], places: list[int], before: tuple[KindJudgment, ...]

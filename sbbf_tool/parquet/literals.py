@@ -152,9 +152,9 @@ def parse_object(column: Column, value: object) -> Literal:
 
 
 def _as_converted(text: str, literal: Literal) -> Literal:
-    """Leave it open whether a value is stored that engines round before they compare it."""
+    """Answer `cannot say` for a value in quotes that engines may round before they compare it."""
     if literal.verdict == ABSENT and isinstance(text, QuotedText):
-        return literal._replace(verdict=CANNOT_SAY, note=f"{literal.note}; engines round it")
+        return literal._replace(verdict=CANNOT_SAY, note=f"{literal.note}; engines may round it")
     return literal
 
 

@@ -101,13 +101,10 @@ def is_of_spark(error: Exception) -> bool:
 
     if isinstance(error, PySparkException | ConnectionError | EOFError):
         return True
-    package = type(error).__module__.partition(".")[0]
+    modules = [type(error).__module__]
     if isinstance(error, OSError):
-        for frame, _ in walk_tb(error.__traceback__):
-            package = frame.f_globals["__name__"].partition(".")[0]
-            if package == "pyspark":
-                return True
-    return package in ("py4j", "grpc")
+        modules += [frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__)]
+    return any(module.startswith(("pyspark.", "py4j.", "grpc.")) for module in modules)
 
 
 def convert_error(error: Exception) -> SbbfError:
@@ -284,8 +281,10 @@ def cancel_all_jobs(spark: SparkSession) -> None:
 
 
 def end_starting_jvm(interrupt: BaseException) -> None:
-    """Kill the JVM for which PySpark waited when it was interrupted: it would stay for ever, and
-    print that the place of its answer is gone."""
+    """Kill the JVM for which PySpark waited when it was interrupted.
+
+    It would otherwise run for ever, and print that the folder of its answer is gone.
+    """
     for frame, _ in walk_tb(interrupt.__traceback__):
         process = frame.f_locals.get("proc")
         if frame.f_code.co_name == "launch_gateway" and process is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.display import redact
@@ -64,11 +65,12 @@ from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner, scanner_of
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
     from sbbf_tool.verbs.verb import ReadOptions
 
@@ -147,10 +149,8 @@ class Check(ReadingVerb[CheckReport]):
 
         if not can_scan():
             return None
-        return scanner_of(
-            FileScan(self._judge_kind, context),
-            lambda path, file: CheckReport(**{**vars(file.judgment.report), "file": path}),
-        )
+        scan = FileScan(self._judge_kind, context)
+        return partial(scan.reports, _report_scanned)
 
     def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment | None:
         """Judge what files of the same kind as this one must be to be without findings."""
@@ -210,6 +210,10 @@ def check(
     if baseline is None:
         return report
     return read_baseline(baseline).subtract(report)
+
+
+def _report_scanned(path: str, file: ScannedFile) -> CheckReport:
+    return CheckReport(**{**vars(file.judgment.report), "file": path})
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:

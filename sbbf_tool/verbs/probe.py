@@ -31,7 +31,7 @@ from sbbf_tool.reports.probe import (
 )
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, scanner_of
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -245,7 +245,7 @@ class Probe(ReadingVerb[ProbeReport]):
         scan = self.file_scan(context, in_table)
         if scan is None:
             return None
-        return scanner_of(scan, partial(_report_scanned, with_rows=self.rows))
+        return partial(scan.reports, partial(_report_scanned, with_rows=self.rows))
 
     def file_scan(self, context: Context, in_table: TableFile | None = None) -> FileScan | None:
         """Return what answers for many local files at once; None if each must be opened."""

@@ -24,6 +24,7 @@ from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import FILTER, STATISTICS, narrow, row_group_bytes
 from sbbf_tool.file.question import Question
+from sbbf_tool.file.texts import text_of
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96
@@ -148,16 +149,12 @@ def prune(
         raise pruning.unknown_columns[0]
     return PruneReport(
         column=column,
-        values=tuple(map(_text_of, value_list)),
+        values=tuple(map(text_of, value_list)),
         files=tuple(pruning.files),
         warnings=tuple(pruning.warnings),
         _dataset=pruned_dataset,
         **pruning.counts,
     )
-
-
-def _text_of(value: object) -> str:
-    return "null" if value is None else str(value)
 
 
 class _PrunedDataset:

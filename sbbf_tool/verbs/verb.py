@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.scan import FileScan, ScannedFile
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.change import ChangeReport
@@ -114,21 +113,6 @@ class AllFiles(Frozen):
     """The table that the only name means."""
     is_whole: bool = True
     """Whether no predicate leaves out files."""
-
-
-def scanner_of(scan: FileScan, report_of: Callable[[str, ScannedFile], Report]) -> Scanner[Report]:
-    """Return what makes the reports of the files that a scan answers for."""
-
-    def reports_of(paths: Sequence[str]) -> list[Report | None]:
-        reports: list[Report | None] = []
-        for path, file in zip(paths, scan(paths), strict=True):
-            report = None
-            if file is not None:
-                report = report_of(path, file)
-            reports.append(report)
-        return reports
-
-    return reports_of
 
 
 class PropertiesOfTable(Protocol):

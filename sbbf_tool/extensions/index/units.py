@@ -112,17 +112,7 @@ class IndexUnits(ReadingVerb[FileUnits]):
         if self.dry_run or context.keys or not can_scan():
             return None
         scan = FileScan(self._judge_kind, context, in_table)
-
-        def reports_of(paths: Sequence[str]) -> list[FileUnits | None]:
-            reports: list[FileUnits | None] = []
-            for path, file in zip(paths, scan(paths), strict=True):
-                report = None
-                if file is not None:
-                    report = self._report_scanned(path, file)
-                reports.append(report)
-            return reports
-
-        return reports_of
+        return partial(scan.reports, self._report_scanned)
 
     def _judge_kind(self, file: ParquetFile, key: bytes) -> KindJudgment:
         """Judge what decides which filters are taken of files of the same kind as this one."""
