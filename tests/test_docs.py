@@ -34,7 +34,7 @@ NO_EXAMPLES = ("text", "pyi")
 
 
 def marks_of(block: Block) -> list[pytest.MarkDecorator]:
-    if block.kind == "python" and "spark" in block.body:
+    if block.kind == "python" and (block.page.name == "spark.md" or "spark" in block.body):
         return [pytest.mark.engines, pytest.mark.heavy]
     return [pytest.mark.heavy] if block.page.name == "iceberg.md" else []
 

@@ -70,7 +70,7 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
     assert run_compiled([compiler], tmp_path) == expected_output()
 
 
-@each("name, optimisation", [("gcc", "-O3"), ("clang", "-O0")])
+@each("name, optimisation", [("clang", "-O0")], heavy=[("gcc", "-O3")])
 @each("source", EXTENSIONS)
 def test_a_compiler_has_nothing_to_say_about_an_extension(
     name: str, optimisation: str, source: Path, tmp_path: Path

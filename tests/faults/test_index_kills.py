@@ -69,13 +69,8 @@ def assert_sound(folder: Path) -> None:
     assert run(["probe", str(folder / INDEX), "v", "399", "--confirm", "--quiet"]) == 0
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        name if name == "update" else pytest.param(name, marks=pytest.mark.heavy)
-        for name in INDEX_PATHS
-    ],
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("way", INDEX_PATHS)
 def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
     folder = tmp_path / "it"
     calls = killer.calls(way, lay_out(folder, way))

@@ -388,7 +388,7 @@ def drip(handler: BaseHTTPRequestHandler, data: bytes) -> None:
     handler.close_connection = True
 
 
-@each("what", ["head of an answer", "object", "list", "list without end"])
+@each("what", ["object"], heavy=["head of an answer", "list", "list without end"])
 def test_an_answer_that_comes_byte_after_byte(handler, what, capfd, monkeypatch):
     """Each byte comes in time, the answer does not."""
 
@@ -427,7 +427,7 @@ def test_an_answer_that_comes_byte_after_byte(handler, what, capfd, monkeypatch)
     assert time.monotonic() - begin < 30
 
 
-@each("scheme, total", [(scheme, total) for scheme in SCHEMES for total in (1 << 50, 10)])
+@each("scheme, total", [(scheme, total) for scheme in SCHEMES for total in (1 << 50, 10)], every=5)
 def test_a_range_of_an_object_of_another_length(handler, scheme, total, capfd):
     def state(self: _EndlessHandler) -> None:
         if "list" in self.path:

@@ -123,8 +123,8 @@ def square(numbers: Sequence[int]) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@each("place", [0, 1])
+@each("number", [signal.SIGKILL], heavy=[signal.SIGTERM])
 def test_a_pool_goes_on_when_a_worker_ends_that_waits_for_a_task(
     place: int, number: signal.Signals
 ) -> None:

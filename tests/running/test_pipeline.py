@@ -107,7 +107,7 @@ def run_stage(spark, lake: Path, stage: str):
     return pipeline.run(Apply([FilterSpec(("id", "name"), paths=f"{lake}/**")]), files, edit=EDIT)
 
 
-@each("stage", ["add_filters", "apply"])
+@each("stage", ["add_filters"], heavy=["apply"])
 def test_a_stage_that_changes_files_does_its_work_once(spark, tmp_path, stage):
     """Before any action, and every action on its outcomes finds the same."""
     lake = small_files(tmp_path / "lake", 4)

@@ -214,6 +214,7 @@ is."""
 
 
 @needs_walker
+@pytest.mark.heavy(1)
 @pytest.mark.timeout(120)
 def test_what_no_verb_reads_takes_no_memory(sound, tmp_path):
     """Each struct would take 100 to 200 bytes as an object."""

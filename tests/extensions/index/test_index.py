@@ -92,7 +92,7 @@ def ensure_same_answers(
 
 
 @pytest.mark.slow
-@each("name", list(TYPES), every=3)
+@each("name", list(TYPES), every=6)
 @each("options", [(), ("--false-files", "0.1")])
 def test_the_answers_are_those_of_probe(name, options, tmp_path, index):
     lake = write_lake(tmp_path / "lake", name, 14)
