@@ -180,7 +180,7 @@ class _Store(BaseHTTPRequestHandler):
 
 
 @each("tag, others", [(None, 0), ('W/"1"', 0), ('"1"', 1)])
-@each("suffix", [".parquet", ""])  # the last bytes of objects without .parquet are read
+@each("suffix", [""], heavy=[".parquet"])  # the last bytes of objects without .parquet are read
 def test_objects_of_no_known_version_are_opened(
     tag, others, suffix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

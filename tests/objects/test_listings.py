@@ -169,7 +169,7 @@ ENDLESS: dict[str, tuple[Callable[[], Listing], str]] = {
 }
 
 
-@each("listing", WHOLE)
+@each("listing", WHOLE, every=2)
 def test_a_list_is_whole_and_each_key_counts_once(listing, server, capfd):
     server.listing = listing()
     assert run(["inspect", "s3://bucket/folder/", "--quick"]) == 0
@@ -177,7 +177,7 @@ def test_a_list_is_whole_and_each_key_counts_once(listing, server, capfd):
     assert "5 files: 5 done" in output, errors
 
 
-@each("listing, message", ENDLESS)
+@each("listing, message", ENDLESS, every=2)
 def test_a_list_that_does_not_go_on_is_an_error(listing, message, server, capfd):
     server.listing = listing()
     assert run(["inspect", "s3://bucket/folder/", "--quick"]) == 3
