@@ -40,6 +40,7 @@ from sbbf_tool.rules.satisfaction import FPP_TOLERANCE, SIZE_TOLERANCE
 from sbbf_tool.running import discover, file_times, local
 from sbbf_tool.spark import java, key_rows, lookup, session
 from sbbf_tool.storage.objects import azure_blocks, cloud, conditional, retries, source
+from support.delta_logs import protocol, write_version
 from support.pages import BLOCK, FIXTURES, PAGES, REPOSITORY, name_of, run_in_process
 from support.recipes import break_filter
 from support.tables import each
@@ -262,6 +263,18 @@ CLAIMS = [
             "tests/extensions/tables/test_table_commands.py"
             "::test_copies_that_a_clean_up_deletes_before_the_commit",
         ),
+    ),
+    Claim(
+        "delta.md",
+        "refuses a table whose commits go through the catalog (`catalogManaged`), with exit code "
+        "4; `--as-files` reads all files below its folder",
+        {
+            "probe managed user_id 3": 4,
+            "inspect managed": 4,
+            "add-filter managed -c user_id --dry-run": 4,
+            "probe managed user_id 3 --as-files": 0,
+            "probe managed user_id 99 --as-files": 1,
+        },
     ),
     Claim(
         "delta.md",
@@ -549,6 +562,16 @@ def test_the_engines_of_explain_are_all_named():
     assert re.findall(r"`(\w+)`", listed[1]) == [*RUNNABLE, ALL]
 
 
+def make_managed_table(folder: Path) -> None:
+    """Make a Delta table whose commits go through a catalog."""
+    shutil.copytree(FIXTURES / "delta" / "orders", folder)
+    write_version(
+        folder,
+        len(list((folder / "_delta_log").glob("*.json"))),
+        protocol(features=["catalogManaged"]),
+    )
+
+
 def make_encrypted_files(folder: Path) -> None:
     """Make an encrypted file with filters, its keys, keys of which one is wrong, and a copy with a
     flipped bit in a filter."""
@@ -586,6 +609,7 @@ def folder(tmp_path_factory):
     shutil.copytree(FIXTURES / "delta" / "orders", folder / "orders")
     first, *_ = sorted((folder / "orders").rglob("*.parquet"))
     os.truncate(first, 1000)
+    make_managed_table(folder / "managed")
     shutil.copytree(FIXTURES / "paimon" / "orders", folder / "indexed")
     make_encrypted_files(folder)
     for name, paths, column in (
