@@ -20,14 +20,17 @@ from typing import NamedTuple
 
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool import add_filters, inspect
 from sbbf_tool.advice import sample, totals
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
-from sbbf_tool.bloom.dialects import GUAVA_SEED
-from sbbf_tool.cli import output, page, progress, values
+from sbbf_tool.bloom.dialects import DIALECTS, GUAVA_SEED
+from sbbf_tool.cli import COMMANDS, formats, output, page, progress, values
 from sbbf_tool.cli.formats import ci
+from sbbf_tool.cli.options import Option, settable_options
 from sbbf_tool.encryption.modules import KEY_SIZES
+from sbbf_tool.extension import named
 from sbbf_tool.extensions.engine_runs.catalog import ALL, RUNNABLE
 from sbbf_tool.extensions.index.build import MOST_SEGMENTS
 from sbbf_tool.extensions.paimon import bloom64_spec
@@ -35,11 +38,14 @@ from sbbf_tool.extensions.paimon.verbs import inspect as paimon_inspect
 from sbbf_tool.extensions.report.pictures import figure
 from sbbf_tool.extensions.tables import copies
 from sbbf_tool.extensions.tables.ducklake import catalog, metadata
-from sbbf_tool.reports.probe import MANY_VALUES
+from sbbf_tool.reports.probe import ABSENT, CANNOT_SAY, MANY_VALUES, MAYBE, NO_FILTER, PRESENT
+from sbbf_tool.rules import filter_spec
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE, SIZE_TOLERANCE
 from sbbf_tool.running import discover, file_times, local
 from sbbf_tool.spark import java, key_rows, lookup, session
 from sbbf_tool.storage.objects import azure_blocks, cloud, conditional, retries, source
+from sbbf_tool.storage.objects.store import _SERVICES
+from sbbf_tool.writers.settings import WRITERS
 from support.delta_logs import protocol, write_version
 from support.pages import BLOCK, FIXTURES, PAGES, REPOSITORY, name_of, run_in_process
 from support.recipes import break_filter
@@ -54,8 +60,8 @@ COUNTS = {1_000_000: "a million"}
 MB = {512 * MIB: "512 MB", 64 * MIB: "64 MB"}
 """Limits that pages round."""
 PERCENT = f"{100 * DEFAULT_FPP:g} %"
-PYTHON = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["requires-python"]
-"""Such as `>=3.11`."""
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+PYTHON = PROJECT["requires-python"].removeprefix(">=")
 OLDEST_SPARK, DATA_SOURCES, JAVA_25 = (
     ".".join(map(str, numbers))
     for numbers in (session.OLDEST_SPARK, session.FIRST_WITH_DATA_SOURCES, java._SINCE_4_2)
@@ -74,7 +80,7 @@ def javas(spark: tuple[int, int]) -> tuple[int, ...]:
 
 
 NUMBERS = {
-    "README.md": [f"Python {PYTHON.removeprefix('>=')} or newer"],
+    "README.md": [f"Python {PYTHON} or newer"],
     "choose-columns.md": [
         f"counted in {WORDS[sample.SAMPLED_ROW_GROUPS]} row groups of each of up to "
         f"{WORDS[totals.SAMPLED_FILES]} files per column",
@@ -104,7 +110,7 @@ NUMBERS = {
         f"From the {MOST_SEGMENTS + 1}th on, segments are merged",
     ],
     "install.md": [
-        f"Python {PYTHON.removeprefix('>=')} or newer",
+        f"Python {PYTHON} or newer",
         f"PySpark {DATA_SOURCES} or newer",
         f"PySpark {OLDEST_SPARK}",
     ],
@@ -114,7 +120,7 @@ NUMBERS = {
     ],
     "many-keys.md": [
         f"Up to {COUNTS[values.MAX_VALUES]} values are read from a file",
-        f"For more than {MANY_VALUES:,} values in one file, the text lists the values that it may",
+        f"the values that min and max leave or, of more than {MANY_VALUES:,} values, any",
         f"of 20 keys at {PERCENT}, one row group in {WORDS[round(1 / (20 * DEFAULT_FPP))]}",
         f"of 1,000 absent keys, about {WORDS[round(1000 * DEFAULT_FPP)]} seem to be in each",
     ],
@@ -533,15 +539,36 @@ CLAIMS = [
 CODES = r"[Ee]xit code|\bends? with \d"
 
 
-def prose_of(page: Path) -> str:
-    """Return the text of a page without its blocks, in one line."""
-    return " ".join(BLOCK.sub("", page.read_text()).split())
-
-
-PROSE = {
-    page.name: prose_of(page)
+TEXT = {
+    page.name: BLOCK.sub("", page.read_text())
     for page in PAGES
     if page.parent.name == "how-to" or name_of(page) in ("README.md", "docs/questions.md")
+}
+"""The pages without their blocks."""
+PROSE = {name: " ".join(text.split()) for name, text in TEXT.items()}
+
+
+def options_of_the_command_line() -> set[str]:
+    """Return the options that neither a variable nor a key can set in some command."""
+    names = set()
+    for command in read_commands().values():
+        settable = set(settable_options(command))
+        for option in command.params:
+            if isinstance(option, Option) and option not in settable:
+                names.add(max(option.opts, key=len))
+    return names
+
+
+EXTRAS = PROJECT["optional-dependencies"].keys() - {"unit", "test"}
+OF_A_STORE = {"s3", "azure", "gcs"}
+NAMES = {
+    "one-file.md": (r"^\| `([a-z ]+)` \|", {ABSENT, MAYBE, NO_FILTER, PRESENT, CANNOT_SAY}),
+    "choose-columns.md": (r"^\| `([a-z][\w-]*)` \|", {*WRITERS, *named("writers")}),
+    "declare.md": (r"^\| `([\w-]+)` \|", filter_spec._KEYS.keys()),
+    "install.md": (r"^\| `(\w+)` \|", EXTRAS - OF_A_STORE),
+    "object-stores.md": (r"`(\w+)://`", {*_SERVICES, "file"}),
+    "old-drafts.md": (r"^\| `([\w-]+)` \|", {dialect.name for dialect in DIALECTS}),
+    "output.md": (r"`(\.\w+)`", formats._SUFFIXES.keys()),
 }
 
 
@@ -554,6 +581,25 @@ def test_small_uploads_to_google_are_those_of_its_library():
     blob = pytest.importorskip("google.cloud.storage.blob")
     words = f"beyond {blob._MAX_MULTIPART_SIZE // MIB} MiB of new bytes"
     assert words in PROSE["object-stores.md"]
+
+
+@each("name", list(NAMES))
+def test_names_are_those_of_the_code(name):
+    pattern, names = NAMES[name]
+    assert set(re.findall(pattern, TEXT[name], re.MULTILINE)) == set(names)
+
+
+def test_readme_names_every_command():
+    named_there = re.findall(r"`([a-z-]+)`", TEXT["README.md"])
+    assert {*COMMANDS, *named("commands")} - {*named_there, "help"} == set()
+
+
+def test_options_without_variable_and_key_are_all_named():
+    (sentences,) = re.findall(
+        r"neither a variable nor a key: (.*?) have none", PROSE["configuration.md"]
+    )
+    there = {name.replace("`-o`", "`--output`") for name in re.findall(r"`-[\w-]+`", sentences)}
+    assert there == {f"`{name}`" for name in options_of_the_command_line()}
 
 
 def test_the_engines_of_explain_are_all_named():
