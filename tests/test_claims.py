@@ -648,6 +648,11 @@ def folder(tmp_path_factory):
     lake.mkdir(parents=True)
     shutil.copy(folder / "good.parquet", lake / "a.parquet")
     shutil.copy(FIXTURES / "pyarrow-filters.parquet", lake / "b.parquet")
+    mixed = folder / "mixed"
+    mixed.mkdir()
+    for name in ("good", "plain", "damaged"):
+        shutil.copy(folder / f"{name}.parquet", mixed)
+    shutil.copy(FIXTURES / "pyarrow-filters.parquet", mixed / "b.parquet")
     links = folder / "links"
     links.mkdir()
     shutil.copy(folder / "good.parquet", links / "a.parquet")
@@ -673,6 +678,22 @@ def test_commands_end_with_the_exit_codes_of_the_pages(claim, folder):
         codes[command], _ = run_in_process(shlex.split(command), folder)
     assert codes == claim.codes
     assert set(map(int, re.findall(r"\d+", claim.words))) <= set(codes.values())
+
+
+WRITTEN = {
+    "add-filter mixed -c user_id": {"good.parquet", "plain.parquet"},
+    "remove-filter mixed -c user_id": {"good.parquet"},
+    "resize mixed -c user_id --fpp 0.1": {"good.parquet"},
+}
+
+
+@each("command", list(WRITTEN))
+def test_files_that_another_folder_gets(command, folder, tmp_path):
+    """Those of one-file.md."""
+    words = shlex.split(f"{command} -o {tmp_path / 'out'}/")
+    code, _ = run_in_process(words, folder)
+    written = {path.name for path in (tmp_path / "out").rglob("*.parquet")}
+    assert (code, written) == (3, WRITTEN[command])
 
 
 @each("claim", {f"{claim.page}: {claim.words}": claim for claim in CLAIMS if claim.tests})
