@@ -66,6 +66,8 @@ OLDEST_SPARK, DATA_SOURCES, JAVA_25 = (
     ".".join(map(str, numbers))
     for numbers in (session.OLDEST_SPARK, session.FIRST_WITH_DATA_SOURCES, java._SINCE_4_2)
 )
+OBJECTS_MB = 104
+"""Measured; two pages have it."""
 *VERSIONS, NEWEST = metadata.VERSIONS
 
 
@@ -113,6 +115,7 @@ NUMBERS = {
         f"Python {PYTHON} or newer",
         f"PySpark {DATA_SOURCES} or newer",
         f"PySpark {OLDEST_SPARK}",
+        f"Azure, HTTP | {OBJECTS_MB} |",
     ],
     "many-files.md": [
         f"is at most {FPP_TOLERANCE} x the target, and if its size is at most {SIZE_TOLERANCE} x",
@@ -125,6 +128,7 @@ NUMBERS = {
         f"of 1,000 absent keys, about {WORDS[round(1000 * DEFAULT_FPP)]} seem to be in each",
     ],
     "object-stores.md": [
+        f"| `objects` | all of them | {OBJECTS_MB} MB |",
         f"For objects of {conditional.LEAST_PART // MIB} MiB and more, the store copies",
         f"Blobs of up to {conditional.WHOLE_BYTES >> 10} KiB are written by one Put Blob",
         f"Up to {azure_blocks.MOST_UPLOADED_AGAIN // MIB} MiB of old bytes are uploaded as blocks",
