@@ -43,7 +43,7 @@ from sbbf_tool.rules import filter_spec
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE, SIZE_TOLERANCE
 from sbbf_tool.running import discover, file_times, local
 from sbbf_tool.spark import java, key_rows, lookup, session
-from sbbf_tool.storage.objects import azure_blocks, cloud, conditional, retries, source
+from sbbf_tool.storage.objects import azure_blocks, cloud, conditional, retries, s3_facts, source
 from sbbf_tool.storage.objects.store import _SERVICES
 from sbbf_tool.writers.settings import WRITERS
 from support.delta_logs import protocol, write_version
@@ -55,7 +55,13 @@ pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
 WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 9: "nine", 10: "ten"}
-TIMES = {0.5: "half a second", 2.0: "two seconds", 30.0: "half a minute", 300.0: "five minutes"}
+TIMES = {
+    0.5: "half a second",
+    2.0: "two seconds",
+    30.0: "half a minute",
+    60.0: "minute",
+    300.0: "five minutes",
+}
 COUNTS = {1_000_000: "a million"}
 MB = {512 * MIB: "512 MB", 64 * MIB: "64 MB"}
 """Limits that pages round."""
@@ -68,6 +74,7 @@ OLDEST_SPARK, DATA_SOURCES, JAVA_25 = (
 )
 OBJECTS_MB = 104
 """Measured; two pages have it."""
+PAIMON_BITS, _ = bloom64_spec.compute_sizing(bloom64_spec.DEFAULT_ITEMS, bloom64_spec.DEFAULT_FPP)
 *VERSIONS, NEWEST = metadata.VERSIONS
 
 
@@ -139,6 +146,7 @@ NUMBERS = {
         f"Up to {local.MOST_OPEN} objects are in work, and up to {retries.IN_FLIGHT} requests",
         f"The objects in work keep at most {MB[local.MOST_BYTES]} in memory",
         f"except for what exceeds {MB[source._CACHE_BYTES]} of it",
+        f"listed once per prefix and {TIMES[s3_facts._UPLOADS_SECONDS]}",
         f"It is given up after {retries.TRIES} tries and {retries.PATIENCE_SECONDS / 60:g} minutes",
         f"at an HTTP server after {cloud._HTTP_BUDGET.tries} tries",
         f"Pauses grow to {retries.LONGEST_PAUSE:g} seconds",
@@ -160,7 +168,8 @@ NUMBERS = {
         f"a table has at most {figure._MOST_ROWS} rows",
     ],
     "paimon.md": [
-        f"Paimon sizes each filter for {COUNTS[bloom64_spec.DEFAULT_ITEMS]} values",
+        f"Paimon sizes each filter for {COUNTS[bloom64_spec.DEFAULT_ITEMS]} values, "
+        f"{PAIMON_BITS // 8000} KB per column and data file",
         f"k of {paimon_inspect._FIRST_MISREAD_K} and more",
     ],
     "spark-job.md": [
