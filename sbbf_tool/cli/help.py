@@ -58,8 +58,8 @@ In pyproject.toml, the tables are [tool.sbbf.check], [[tool.sbbf.filters]], ...
 An unknown key is an error, as is a variable SBBF_... that nothing reads.
 
 For the command line alone are targets (-o, --in-place), risks (--allow), what
-else changes files (--rebuild, ...), --report and --keys; keys have variables
-for all commands, SBBF_KEYS and SBBF_KEYS_FILE.
+else changes files (--rebuild, ...), --report, --state and --keys; keys have
+variables for all commands, SBBF_KEYS and SBBF_KEYS_FILE.
 """,
     "spark": """
 The commands that take PATHs can do their work on the executors of Spark:

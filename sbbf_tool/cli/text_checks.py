@@ -58,9 +58,9 @@ class LineChecks:
         self._reasons: set[str] = set()
         """The reasons of the warnings so far."""
         self._num_values = 0
-        """Values without a header."""
+        """Values without what may be a header."""
         self._are_quoted = True
-        """Whether all values so far are in quotes."""
+        """Whether all these values so far are in quotes."""
 
     def check(self, first: int, lines: list[bytes]) -> list[bytes]:
         """Return the lines, the first with this number, without carriage returns at their ends."""
@@ -79,7 +79,9 @@ class LineChecks:
         self._check_text(first, lines, text)
         values = list(filter(None, lines))
         if first == 1:
-            values = values[self._is_header(values) :]
+            self._check_header(values)
+            if len(values) > 1 and not _is_quoted(values[0]):
+                values = values[1:]  # it may be a header, whatever its name
         self._num_values += len(values)
         self._are_quoted = self._are_quoted and all(map(_is_quoted, values))
         return lines
@@ -89,9 +91,9 @@ class LineChecks:
         self._check_text(first, values, b"\n".join(values))
 
     def finish(self) -> None:
-        """Warn if all values are in quotes."""
+        """Warn if all values are in quotes, but for a first line that may be a header."""
         if self._are_quoted and self._num_values:
-            self._complain("all values are in quotes, which count as part of the values")
+            self._complain("the values are in quotes, which count as part of the values")
 
     def _check_text(self, first: int, lines: list[bytes], text: bytes) -> None:
         if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
@@ -107,21 +109,20 @@ class LineChecks:
                 (not _is_utf_8(line) for line in lines),
             )
 
-    def _is_header(self, values: list[bytes]) -> bool:
-        """Warn if the first value is the name of the queried column; return whether it is."""
+    def _check_header(self, values: list[bytes]) -> None:
+        """Warn if the first value is the name of the queried column."""
         if self._column is None or not values:
-            return False
+            return
         name = values[0].strip(_QUOTES).decode("utf-8", "replace")
         names = (self._column, self._column.rpartition(".")[2])
         if name.casefold() not in map(str.casefold, names):
-            return False
+            return
         hint = "remove it"
         if self._source.lower().endswith(".csv"):
             hint = f"add :{name} to the name of the file"
         self._complain(
             f"the first value is {name}, the name of the column: if it is a header, {hint}"
         )
-        return True
 
     def _warn(self, reason: str, first: int, are_doubtful: Iterable[bool]) -> None:
         if reason in self._reasons:

@@ -163,7 +163,7 @@ def test_a_csv_file_with_one_field_in_each_line_is_a_list(probe):
     Path("keys.csv").write_text('"b"\n"x, y"\n')
     code, found, err = probe("s", "--values-file", "keys.csv")
     assert (code, found) == (1, [])
-    assert "all values are in quotes" in err
+    assert "the values are in quotes" in err
 
 
 def test_an_argument_that_is_given_twice_is_queried_once(probe):
@@ -192,9 +192,10 @@ def test_columns_that_hold_no_keys_are_refused(probe):
 WARNINGS = {
     "header": (b"s\nb\n", "the first value is s, the name of the column"),
     "header in quotes": (b'"S"\nb\n', "the first value is S, the name of the column"),
-    "quotes": (b'"a"\r\n"b"\r\n', "all values are in quotes"),
-    "single quotes": (b"'a'\n", "all values are in quotes"),
-    "header and quotes": (b's\n"a"\n"b"\n', "all values are in quotes"),
+    "quotes": (b'"a"\r\n"b"\r\n', "the values are in quotes"),
+    "single quotes": (b"'a'\n", "the values are in quotes"),
+    "header and quotes": (b's\n"a"\n"b"\n', "the values are in quotes"),
+    "another header and quotes": (b'customer\n"b"\n', "the values are in quotes"),
 }
 
 
