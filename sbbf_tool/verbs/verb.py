@@ -360,8 +360,7 @@ class ChangingVerb(Verb[Changed]):
                     with open_edit(path, context, edit, prebuilt) as change:
                         return self.on(change)
                 except ChangedError:
-                    # Without built filters that would be lost, there is no reason to wait.
-                    if prebuilt.fingerprint is None or time.monotonic() > deadline:
+                    if time.monotonic() > deadline:
                         raise
                 time.sleep(pause)
                 pause = min(2 * pause, 1.0)

@@ -103,8 +103,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
     assert_has_filters(lake.folder, COLUMNS)
 
 
-@pytest.mark.parametrize("speculation", ["false", "true"])
-def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
+def test_all_executors_are_killed_again_and_again(tmp_path):
     """Stages begin again with the number of a first attempt: counts and report are those of a run
     that lost nothing."""
     report, count = tmp_path / "report.json", 300
@@ -113,8 +112,7 @@ def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
         "--report",
         str(report),
     )
-    settings = (f"spark.speculation={speculation}", "spark.speculation.quantile=0.1")
-    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options, settings=settings) as run:
+    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options) as run:
         for number in range(ROUNDS - 2):
             enough = (number + 1) * count // ROUNDS
             assert run.wait_until(

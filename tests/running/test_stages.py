@@ -3,6 +3,7 @@ separately and published together."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import threading
@@ -18,6 +19,7 @@ from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.discover import OPENING_COST, pack, path_of
 from sbbf_tool.running.work import Work
+from sbbf_tool.storage.journal import journal_of
 from sbbf_tool.storage.local import sole_writer
 from sbbf_tool.storage.source import LocalSource, blocks_of
 from sbbf_tool.verbs.add_filter import AddFilter, add_filters
@@ -151,3 +153,34 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
     assert [(row.status, row.reason) for row in answers] == [
         ("skipped", "the file has every filter")
     ]
+
+
+def test_a_twin_waits_for_an_append_that_goes_on(large, monkeypatch):
+    """It meets the journal of the other one before it has opened the file."""
+    append = Work(AddFilter(SPEC), Context(), replace(EDIT, append=True))
+    syncs, goes_on = threading.Event(), threading.Event()
+    fsync = os.fsync
+
+    def wait_in_sync(fd):
+        if threading.current_thread() is first and os.path.exists(journal_of(str(large))):
+            syncs.set()
+            assert goes_on.wait(30)
+        fsync(fd)
+
+    answers = {}
+
+    def add_as(name):
+        answers[name] = append(str(large))
+
+    first, twin = (threading.Thread(target=add_as, args=(name,)) for name in ("first", "twin"))
+    monkeypatch.setattr(os, "fsync", wait_in_sync)
+    first.start()
+    assert syncs.wait(30)
+    twin.start()
+    twin.join(0.4)
+    was_waiting = twin.is_alive()
+    goes_on.set()
+    first.join(30)
+    twin.join(30)
+    assert was_waiting, answers
+    assert {name: row.status for name, row in answers.items()} == {"first": "ok", "twin": "skipped"}

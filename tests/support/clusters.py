@@ -233,6 +233,59 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
         server.wait(60)
 
 
+@contextmanager
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """Start a master and two workers of one core, on two hosts; yield its address. Spark runs no
+    speculative copy on the host of the first attempt, and a local cluster has only one."""
+    import pyspark
+
+    from sbbf_tool.spark.java import find_java, home_without_vector_module
+    from sbbf_tool.spark.session import spark_version
+
+    folder.mkdir()
+    output = folder / "daemons.txt"
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"spark://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": home_without_vector_module(find_java(spark_version())),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOCAL_DIRS": str(folder / "blocks"),
+    }
+    daemons: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, host: str, *words: str) -> subprocess.Popen[bytes]:
+        program = str(home / "bin" / "spark-class")
+        command = [program, f"org.apache.spark.deploy.{name}", "--host", host, "--webui-port", "0"]
+        with output.open("ab") as log:
+            daemon = subprocess.Popen(
+                [*command, *words],
+                cwd=folder,
+                env={**environment, "SPARK_LOCAL_IP": host},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        daemons.append(daemon)
+        return daemon
+
+    try:
+        _wait_for(start("master.Master", "127.0.0.1", "--port", str(port)), port, output)
+        for host in ("127.0.0.1", "127.0.0.2"):
+            start("worker.Worker", host, "--cores", "1", "--memory", "1g", address)
+        yield address
+    finally:
+        for daemon in daemons:
+            daemon.terminate()
+        for daemon in daemons:
+            daemon.wait(60)
+
+
 def _wait_for(server: subprocess.Popen[bytes], port: int, output: Path) -> None:
     started = time.monotonic()
     while time.monotonic() - started < _SECONDS_TO_START and server.poll() is None:
@@ -241,4 +294,4 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, output: Path) -> None:
             return
         except OSError:
             time.sleep(0.2)
-    raise AssertionError(f"the Connect server does not answer: {output.read_text()[-5000:]}")
+    raise AssertionError(f"the server does not answer: {output.read_text()[-5000:]}")

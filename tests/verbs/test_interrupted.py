@@ -16,6 +16,7 @@ import pytest
 from sbbf_tool import RefusedError, UnreadableError, add_filters, repair
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.footer import build_tail, parse_tail
+from sbbf_tool.running import work
 from support.journals import PLANTS, STRANGER, entry_of, place, planted
 from support.places import needs_root
 from support.tables import each
@@ -276,7 +277,10 @@ def appending(path, contents, tail) -> Iterator[killed_append]:
         yield process
 
 
-def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, appending, capfd):
+def test_an_append_that_goes_on_is_not_called_interrupted(
+    path, contents, tail, appending, capfd, monkeypatch
+):
+    monkeypatch.setattr(work, "_PATIENCE_SECONDS", 0.0)
     for command, words in READS.items():
         code, out, output = run_sbbf(capfd, path, words)
         is_silent = command in ONLY_READS and contents[0] + tail == contents[1]
