@@ -83,10 +83,10 @@ def plan_batches(
 
 def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
     """Return an upper bound in bytes for all values of the chunk together; None if the footer
-    states too little."""
-    sizes = meta.size_statistics
-    if sizes is not None and sizes.unencoded_byte_array_data_bytes is not None:
-        return int(sizes.unencoded_byte_array_data_bytes)
+    states too little.
+
+    `unencoded_byte_array_data_bytes` is no bound: pyarrow leaves out what DELTA_BYTE_ARRAY repeats.
+    """
     without_repetition = {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}
     if encodings is not None and encodings <= without_repetition:
         return int(meta.total_uncompressed_size or 0)

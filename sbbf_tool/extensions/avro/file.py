@@ -15,6 +15,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -90,20 +91,26 @@ def parse_header(data: bytes) -> AvroHeader:
     return AvroHeader(text, parse_schema(text), codec, sync, blocks_at, metadata)
 
 
-def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
+def iter_values(
+    data: bytes, header: AvroHeader, *, raw_strings: bool = False, limit: int = sys.maxsize
+) -> Iterator[Any]:
     """Yield the values of a file; with `raw_strings` a string may hold any bytes.
 
     See `Encoding.read`. Raises UnreadableError, with the block's offset, if the bytes contradict
-    the format or the codec is not an Avro codec.
+    the format, the codec is not an Avro codec, or the blocks decompress to more than `limit` bytes.
     """
     encoding = Encoding(header.schema)
     number = Encoding("long")
     stream = BytesIO(data)
     stream.seek(header.blocks_at)
+    total = 0
     while (start := stream.tell()) < len(data):
         try:
             count = number.read(stream)
             block = _read_block(stream, number.read(stream), len(data), header)
+            total += len(block)
+            if total > limit:
+                raise UnreadableError(f"the blocks decompress to more than {limit:,} bytes")
             if not 0 <= count <= len(block):
                 raise UnreadableError(
                     f"the block states {count} values, but has {len(block)} bytes"

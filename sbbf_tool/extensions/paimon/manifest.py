@@ -24,6 +24,8 @@ from sbbf_tool.records import file_name, optional, required, strings
 VERSION = 2
 """The `_VERSION` of every record since Paimon 0.5; it marks the format and does not change with new
 fields."""
+MAX_MANIFEST = 512 << 20
+"""Maximum number of bytes of an Avro manifest or manifest list after decompression."""
 ADD = 0
 DELETE = 1
 INDEX_SUFFIX = ".index"
@@ -94,7 +96,8 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
     Raises UnreadableError for anything else.
     """
     if data.startswith(avro_file.MAGIC):
-        records: Iterable[Any] = avro_file.iter_values(data, avro_file.parse_header(data))
+        header = avro_file.parse_header(data)
+        records: Iterable[Any] = avro_file.iter_values(data, header, limit=MAX_MANIFEST)
     elif data.startswith((b"ORC", b"PAR1")):
         records = _read_columnar_records(data)
     else:

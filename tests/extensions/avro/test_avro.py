@@ -295,6 +295,18 @@ def test_a_block_that_unpacks_to_too_much_is_unreadable(
         unpack(packed(codec, bytes(1001)), codec)
 
 
+@each("codec", CODECS)
+def test_the_blocks_together_are_bounded(codec: str) -> None:
+    """Many blocks of the same bytes: each is below the limit of a block."""
+    header = AvroHeader('"long"', "long", codec, bytes(16), 0)
+    block = packed(codec, bytes(1000))
+    number = avro_file.Encoding("long")
+    data = 3 * (number.build(1000) + number.build(len(block)) + block + header.sync)
+    assert list(iter_values(data, header, limit=3000)) == [0] * 3000
+    with pytest.raises(UnreadableError, match="more than 2,999 bytes"):
+        list(iter_values(data, header, limit=2999))
+
+
 @each("codec", CODECS[1:])
 def test_a_broken_block_is_unreadable(codec: str) -> None:
     block = packed(codec, bytes(range(256)) * 4)

@@ -26,7 +26,7 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional, required
 
 MAX_MANIFEST = 512 << 20
-"""Maximum number of bytes of a manifest or manifest list."""
+"""Maximum number of bytes of a manifest or manifest list, also after decompression."""
 EXISTING = 0
 ADDITION = 1
 DELETION = 2
@@ -122,7 +122,7 @@ class Manifest(Frozen):
         """Yield all entries. Raises UnreadableError, with the block's offset, if one contradicts
         the format."""
         row_id = self.file.first_row_id if self.file.content == DATA else None
-        for record in iter_values(self.data, self.header):
+        for record in iter_values(self.data, self.header, limit=MAX_MANIFEST):
             entry = _parse_entry(record, self.file)
             if row_id is None or entry.first_row_id is not None or entry.status == DELETION:
                 yield entry
@@ -139,10 +139,13 @@ def parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[ManifestFile]]:
     """Parse a manifest list. Raises UnreadableError if it contradicts the format, or names a
     manifest twice."""
     header = parse_list_header(data)
-    manifests = list(map(_parse_manifest_file, iter_values(data, header)))
-    if len({manifest.path for manifest in manifests}) < len(manifests):
-        raise UnreadableError("the manifest list names a manifest twice")
-    return header, manifests
+    manifests: dict[str, ManifestFile] = {}
+    for record in iter_values(data, header, limit=MAX_MANIFEST):
+        manifest = _parse_manifest_file(record)
+        if manifest.path in manifests:
+            raise UnreadableError("the manifest list names a manifest twice")
+        manifests[manifest.path] = manifest
+    return header, list(manifests.values())
 
 
 def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:

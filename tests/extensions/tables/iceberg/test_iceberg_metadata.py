@@ -382,6 +382,28 @@ def test_damaged_bytes(folder, pattern):
     assert outcome(folder) == "read"
 
 
+def test_a_small_manifest_cannot_hold_many_entries(folder, monkeypatch):
+    from sbbf_tool.extensions.tables.iceberg import manifest
+
+    data = next(folder.glob("metadata/snap-*.avro")).read_bytes()
+    _, (file, *_) = parse_manifest_list(data)
+    entries = parse_manifest(Path(file.path.removeprefix("file://")).read_bytes(), file).entries
+    assert list(entries())
+    monkeypatch.setattr(manifest, "MAX_MANIFEST", 60)
+    for parse in (entries, lambda: parse_manifest_list(data)):
+        with pytest.raises(UnreadableError, match="decompress to more than"):
+            list(parse())
+
+
+def test_a_manifest_list_is_read_until_a_manifest_is_named_twice(folder):
+    path = next(folder.glob("metadata/snap-*.avro"))
+    header = parse_header(path.read_bytes())
+    (record, *_) = iter_values(path.read_bytes(), header)
+    data = build_file(header, [record, record]) + b"damaged"
+    with pytest.raises(UnreadableError, match="names a manifest twice"):
+        parse_manifest_list(data)
+
+
 def test_wrong_values_in_manifests(folder):
     for path in [*folder.glob("metadata/snap-*.avro"), *folder.glob("metadata/*-m0.avro")]:
         data = path.read_bytes()
