@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
     from sbbf_tool.storage.source import Source
 
-_BATCH_ROWS = 8192
+_BATCH_ROWS = 256
+"""Few, because a dictionary of a megabyte may hold one value, which each row then has."""
+_MOST_BYTES = 1 << 30
+_MOST_BYTES_PER_ROW = 1 << 16
+"""Bytes of values beyond the first gibibyte that a row has on average."""
 _MAGIC = 1681511377
 _MAX_VECTOR = 1 << 30
 """Maximum number of bytes of a deletion vector that is read: more than the vector of two billion
@@ -253,7 +257,17 @@ def open_batches(
                 reader = parquet.ParquetFile(stream)
                 present = set(reader.schema_arrow.names)
                 names = [column for column in columns if column.partition(".")[0] in present]
-                yield reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
+                yield _limit(reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False))
         except PYARROW_ERRORS as error:
             text = " ".join(str(error).split())[:200]
             raise UnreadableError(f"the {noun} cannot be read: {text}", file=path) from error
+
+
+def _limit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Raise UnreadableError where the values are far larger than those of metadata."""
+    remaining = _MOST_BYTES
+    for batch in batches:
+        remaining += len(batch) * _MOST_BYTES_PER_ROW - batch.nbytes
+        if remaining < 0:
+            raise UnreadableError("its values take more than a gibibyte")
+        yield batch

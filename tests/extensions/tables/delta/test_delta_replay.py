@@ -16,7 +16,8 @@ import pytest
 from pyarrow import parquet
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.extensions.tables.delta.actions import statistics_text
+from sbbf_tool.extensions.tables import deleted_rows
+from sbbf_tool.extensions.tables.delta.actions import read_checkpoint, statistics_text
 from sbbf_tool.extensions.tables.delta.log import (
     Log,
     plan_segment,
@@ -481,6 +482,18 @@ def test_a_page_of_a_checkpoint_has_a_limit(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(PageLimit, "bytes_of", lambda limit, stored: 2 << 20)
     with pytest.raises(SbbfError, match=r"states 4,194,.* uncompressed bytes"):
         DeltaTable(str(tmp_path))
+
+
+def test_the_values_of_a_checkpoint_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A dictionary has a long value once, and each row refers to it."""
+    adds = [{"path": "x" * (1 << 17), "size": 3}] * 1000
+    path = tmp_path / "checkpoint.parquet"
+    parquet.write_table(pa.table({"add": adds}), path, compression="zstd")
+    assert path.stat().st_size < 100_000
+    assert len(list(read_checkpoint(str(path), None))) == 1000
+    monkeypatch.setattr(deleted_rows, "_MOST_BYTES", 1 << 25)
+    with pytest.raises(UnreadableError, match="its values take more than a gibibyte"):
+        list(read_checkpoint(str(path), None))
 
 
 def open_and_commit(path: Path) -> None:
