@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -211,16 +210,6 @@ class Log:
                 hint="nothing was committed",
             ) from error
         return True
-
-    def references(self, names: AbstractSet[str]) -> set[str]:
-        """Return those of these file names that an action of any retained version has."""
-        referenced = set[str]()
-        if names:
-            for fields in self.all_files():
-                name = decode(required(fields, "path", str)).rpartition("/")[2]
-                if name in names:
-                    referenced.add(name)
-        return referenced
 
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of

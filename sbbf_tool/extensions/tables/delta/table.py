@@ -28,6 +28,7 @@ from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.delta.actions import (
     Action,
     build_actions,
+    decode,
     is_absolute,
     leads_out,
     locate,
@@ -190,11 +191,11 @@ class DeltaTable(LakeTable):
         with ErrorPlace(self.location):
             return self._commit(by_path, change)
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these file names that any version in the log has, also those whose
-        removal it records."""
+    def paths_of_versions(self) -> Iterator[str]:
+        """Yield the paths of all files in the log, also of those whose removal it records."""
         with ErrorPlace(self.location):
-            return self._log.references(names)
+            for fields in self._log.all_files():
+                yield decode(required(fields, "path", str))
 
     def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
         self.ensure_changeable(conditional_put=self._conditional_put)

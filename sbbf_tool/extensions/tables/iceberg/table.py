@@ -400,8 +400,8 @@ class IcebergTable(LakeTable):
         with self.access.through():
             return Publication(self._source, replacements, change).run()
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        return scan.find_referenced(self._source.load(), names)
+    def paths_of_versions(self) -> Iterator[str]:
+        return scan.paths_of_snapshots(self._source.load())
 
 
 def open_folder(name: str) -> IcebergTable:
