@@ -42,7 +42,7 @@ from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Rep
 from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.frozen import replace
 from sbbf_tool.records import optional, required
-from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
+from sbbf_tool.running.table import Change, Commit, LiveFile, attempts, overtaken_error
 from sbbf_tool.storage import places
 
 _CARRIED_BY_REMOVE = (
@@ -226,10 +226,7 @@ class DeltaTable(LakeTable):
                 quoted = self.location.replace("`", "``")
                 undo = f"RESTORE TABLE delta.`{quoted}` TO VERSION AS OF {newest.version}"
                 return Commit(f"version {version}", len(pairs), vanished, attempt, undo)
-        raise RefusedError(
-            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
-            hint="try again when fewer writers commit",
-        )
+        raise overtaken_error(_ATTEMPTS, self.location)
 
     def _pair(
         self,

@@ -55,7 +55,15 @@ from sbbf_tool.extensions.tables.iceberg.source import (
 )
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
-from sbbf_tool.running.table import Change, Commit, LiveFile, NewFiles, attempts, change_properties
+from sbbf_tool.running.table import (
+    Change,
+    Commit,
+    LiveFile,
+    NewFiles,
+    attempts,
+    change_properties,
+    overtaken_error,
+)
 
 _ATTEMPTS = 20
 _FIRST_WAIT = 0.05
@@ -123,11 +131,7 @@ class Publication:
                 raise
         if self._doubtful or self._doubt:
             raise self._uncertain()
-        raise RefusedError(
-            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
-            file=self._source.name,
-            hint="try again when fewer writers commit",
-        )
+        raise overtaken_error(_ATTEMPTS, self._source.name)
 
     def _uncertain(self, reason: str = "") -> UncertainWriteError:
         numbers = " or ".join(map(str, self._doubtful))
