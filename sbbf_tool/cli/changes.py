@@ -103,7 +103,7 @@ class ChangedFiles(Files):
             options += ["--files-from", self.files_from]
         if self.where is not None and not is_partial:
             options += ["--where", self.where]
-        paths = () if is_partial else self.arguments
+        paths = () if is_partial else tuple(dict.fromkeys(self.arguments))
         keys = None if self.keys is None else self.keys.path
         return Undo(paths, options, reason, keys)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.query_engines.steps import (
     DICTIONARY,
     FILTER,
@@ -32,18 +32,18 @@ class RowGroupExplanation(Frozen):
     """Compressed bytes of the pages of all column chunks."""
     column_bytes: int
     """Compressed bytes of the pages of the queried column."""
-    min_value: str | None
+    min_value: str | None = None
     """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable
     ones."""
-    max_value: str | None
-    statistics: str
-    statistics_reason: str | None
-    dictionary: str | None
+    max_value: str | None = None
+    statistics: str = MAYBE
+    statistics_reason: str | None = None
+    dictionary: str | None = None
     """None if the dictionary does not hold all values of the chunk."""
-    dictionary_reason: str | None
-    filter: str
+    dictionary_reason: str | None = None
+    filter: str = MAYBE
     """`absent`, `maybe`, `cannot say` or `no filter`."""
-    filter_reason: str | None
+    filter_reason: str | None = None
     excluded_by: str | None = None
     """The part of a condition that no row satisfies."""
 

@@ -42,6 +42,15 @@ class Finding(Frozen):
     fix: Fix | None = None
     """The change that resolves the finding; None if no function of this package can resolve it."""
 
+    @property
+    def row_groups(self) -> tuple[int, ...]:
+        """The row groups of the evidence; empty if it is about the whole column or file."""
+        numbers = set()
+        for evidence in self.evidence:
+            if evidence.row_group is not None:
+                numbers.add(evidence.row_group)
+        return tuple(sorted(numbers))
+
 
 PASSED = "passed"
 NOTED = "noted"
@@ -98,17 +107,13 @@ class CheckReport(Tabular):
     def rows(self, write_fix: Callable[[Fix], str] = str) -> Iterator[FindingRow]:
         """Yield the rows of the table, with fixes as `write_fix` writes them."""
         for finding in self.findings:
-            row_groups = set()
-            for evidence in finding.evidence:
-                if evidence.row_group is not None:
-                    row_groups.add(evidence.row_group)
             yield FindingRow(
                 finding.file,
                 finding.rule,
                 finding.severity,
                 finding.column,
                 finding.message,
-                row_groups=tuple(sorted(row_groups)),
+                row_groups=finding.row_groups,
                 fix=None if finding.fix is None else write_fix(finding.fix),
             )
 

@@ -197,41 +197,44 @@ class Commit(NamedTuple):
     versions, of which this is the newest."""
 
 
-class TableChange(Protocol):
+class TableChange(ABC):
     """A change of a table: it wraps the rows of a run, and commits."""
 
+    def __init__(self, table: Table, change: Change, *, on_cluster: bool) -> None:
+        self.table = table
+        self.change = change
+        self.on_cluster = on_cluster
+        """Whether workers may write copies after the run was interrupted."""
+        self.commits: list[Commit] = []
+        """The commits of files so far."""
+        self.vanished: list[str] = []
+        """Paths of the files that other commits replaced or removed before this run could, and of
+        those whose copies are lost."""
+        self.files_without_copy: list[str] = []
+        """Paths of the files whose copies were deleted or changed before the commit, as by a
+        clean-up of the table's folder."""
+        self.old_bytes = 0
+        """Bytes of the files that the commits replaced. They stay until the table's own clean-up
+        deletes the files."""
+        self.sets_properties_alone = False
+        """Whether properties of the table were set in a commit of their own, because no file needed
+        a copy."""
+        self.are_first_changes = True
+        """Whether no file that got a copy had a change by `sbbf` before."""
+
     @property
-    def table(self) -> Table: ...
+    @abstractmethod
+    def changed_properties(self) -> dict[str, str | None]:
+        """The properties that the change set, or removed where None, but for the record of them."""
 
-    change: Change
-    commits: list[Commit]
-    """The commits so far."""
-    vanished: list[str]
-    """Paths of the files that other commits replaced or removed before this run could, and of those
-    whose copies are lost."""
-    files_without_copy: list[str]
-    """Paths of the files whose copies were deleted before the commit, as by a clean-up of the
-    table's folder."""
-    old_bytes: int
-    """Bytes of the files that the commits replaced, which stay for a while."""
-    sets_properties_alone: bool
-    """Whether properties of the table were set in a commit of their own, because no file needed a
-    copy."""
-    are_first_changes: bool
-    """Whether no file that got a copy had a change by `sbbf` before."""
-    on_cluster: bool
-    """Whether workers may write copies after the run was interrupted."""
-
-    @property
-    def changed_properties(self) -> Mapping[str, str | None]:
-        """The properties that the change set, or removed where None."""
-
+    @abstractmethod
     def rows(
         self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any
     ) -> Generator[Any, None, None]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit
         follows the last row."""
 
+    @abstractmethod
     def ensure_columns(self, selection: Any, context: Context) -> None:
         """Raise UsageError if the table does not have a column of the change, or has its values
         only as those of partitions."""
@@ -257,6 +260,15 @@ def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]
         if attempt:
             time.sleep(random.uniform(0, min(longest_wait, first_wait * 2 ** min(attempt, 10))))
         yield attempt
+
+
+def overtaken_error(most: int, file: str) -> RefusedError:
+    """Return the error for a commit after these attempts, before all of which others came."""
+    return RefusedError(
+        f"other commits came first in all {most} attempts; nothing was changed",
+        file=file,
+        hint="try again when fewer writers commit",
+    )
 
 
 class NewFiles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -236,7 +236,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(_list_outcomes(policy, outcomes)),
+        rules=tuple(_list_outcomes(policy, outcomes.of)),
         findings=tuple(findings),
         named_columns=requests.named_columns,
         unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
@@ -278,13 +278,15 @@ def _has_filter(facts: Iterable[ColumnFacts]) -> bool:
     return any(column.filters for column in facts)
 
 
-def _list_outcomes(policy: Policy, outcomes: _Outcomes) -> Iterator[RuleOutcome]:
+def _list_outcomes(
+    policy: Policy, outcome_of: Callable[[Rule], tuple[str, str | None]]
+) -> Iterator[RuleOutcome]:
     """Yield the outcome of each rule, also of those that the policy excludes."""
     for rule in RULES:
         reason = policy.why_not(rule)
         outcome = NOT_RUN
         if reason is None:
-            outcome, reason = outcomes.of(rule)
+            outcome, reason = outcome_of(rule)
         severity = rule.severity_in(policy.limits)
         yield RuleOutcome(rule.name, severity, outcome, reason)
 
@@ -331,11 +333,7 @@ def _find_columns(
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
-    outcomes = []
-    for rule in RULES:
-        reason = policy.why_not(rule) or error.message
-        severity = rule.severity_in(policy.limits)
-        outcomes.append(RuleOutcome(rule.name, severity, NOT_RUN, reason))
+    outcomes = _list_outcomes(policy, lambda rule: (NOT_RUN, error.message))
     return CheckReport(
         redact(path),
         failed=True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
@@ -18,8 +18,6 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
     DICTIONARY,
-    FILTER,
-    STATISTICS,
     format_bounds,
     query_row_group,
     query_statistics,
@@ -200,16 +198,13 @@ def _explain_question(
         row_groups.append(pruning.row_group)
         unreadable += pruning.unreadable
     notes = filter(None, [literal.note for literal in question.literals])
-    return ExplainReport(
-        file=file.name,
+    return _report(
+        file,
+        row_groups,
         column=question.column.name,
         type=question.column.type_name,
         value=", ".join(map(question.text, range(len(question)))),
         note=next(notes, None),
-        absent=_is_absent(row_groups),
-        bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
-        row_groups=tuple(row_groups),
         engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
         unreadable=tuple(unreadable),
         warnings=question.warnings(file.footer),
@@ -231,39 +226,23 @@ def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainRepo
             indices.add(part.about.index)
     row_groups = []
     for number in range(file.footer.num_row_groups):
-        answers = dict.fromkeys((STATISTICS, DICTIONARY, FILTER), MAYBE)
+        fields: dict[str, Any] = {DICTIONARY: MAYBE}
         exclusion = condition.explain(number)
         if exclusion is not None:
-            answers[exclusion.means] = ABSENT
+            fields["statistics_reason"] = exclusion.reason
+            fields["excluded_by"] = exclusion.text
+            fields[exclusion.means] = ABSENT
         column_bytes = 0
         for index in indices:
             column_bytes += file.footer.chunk_meta(number, index).bytes
-        row_group = RowGroupExplanation(
-            row_group=number,
-            rows=file.footer.num_rows(number) or 0,
-            bytes=row_group_bytes(file, number),
-            column_bytes=column_bytes,
-            min_value=None,
-            max_value=None,
-            statistics=answers[STATISTICS],
-            statistics_reason=exclusion and exclusion.reason,
-            dictionary=answers[DICTIONARY],
-            dictionary_reason=None,
-            filter=answers[FILTER],
-            filter_reason=None,
-            excluded_by=exclusion and exclusion.text,
-        )
-        row_groups.append(row_group)
-    return ExplainReport(
-        file=file.name,
+        row_groups.append(_describe_row_group(file, number, column_bytes, **fields))
+    return _report(
+        file,
+        row_groups,
         column=", ".join(columns_of(expression)),
         type=CONDITION,
         value=expression.text,
         note="; ".join(condition.notes()) or None,
-        absent=_is_absent(row_groups),
-        bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
-        row_groups=tuple(row_groups),
         engines=(),
         unreadable=tuple(condition.unreadable),
         named_columns=tuple(name_columns(condition)),
@@ -272,9 +251,18 @@ def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainRepo
     )
 
 
-def _is_absent(row_groups: Iterable[RowGroupExplanation]) -> bool:
-    """Return whether the value is certainly in none of the row groups."""
-    return all(row_group.is_absent for row_group in row_groups)
+def _report(
+    file: ParquetFile, row_groups: Sequence[RowGroupExplanation], **fields: Any
+) -> ExplainReport:
+    """Return the report with what follows from the row groups."""
+    return ExplainReport(
+        file=file.name,
+        absent=all(row_group.is_absent for row_group in row_groups),
+        bytes=sum(row_group.bytes for row_group in row_groups),
+        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
+        row_groups=tuple(row_groups),
+        **fields,
+    )
 
 
 def _explain_missing(
@@ -286,33 +274,21 @@ def _explain_missing(
     named_columns: tuple[NamedColumn, ...] = ()
     if not file.is_in_table:
         named_columns = (missing.name_column(error),)
-    row_groups = []
-    for number in range(file.footer.num_row_groups):
-        row_group = RowGroupExplanation(
-            row_group=number,
-            rows=file.footer.num_rows(number) or 0,
-            bytes=row_group_bytes(file, number),
-            column_bytes=0,
-            min_value=None,
-            max_value=None,
-            statistics=answer,
-            statistics_reason=missing.reason,
-            dictionary=None,
-            dictionary_reason=None,
-            filter=NO_FILTER,
-            filter_reason=None,
-        )
-        row_groups.append(row_group)
-    return ExplainReport(
-        file=file.name,
+    describe = partial(
+        _describe_row_group,
+        file,
+        column_bytes=0,
+        statistics=answer,
+        statistics_reason=missing.reason,
+        filter=NO_FILTER,
+    )
+    return _report(
+        file,
+        list(map(describe, range(file.footer.num_row_groups))),
         column=missing.name,
         type=None,
         value=", ".join(map(text_of, values)),
         note=missing.reason,
-        absent=answer == ABSENT or not row_groups,
-        bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=0,
-        row_groups=tuple(row_groups),
         engines=(),
         named_columns=named_columns,
     )
@@ -351,33 +327,29 @@ def _explain_row_group(
     for trusted, verdict in zip(trusted_bounds, verdicts, strict=True):
         views.append(RowGroupView(find_means(trusted), verdict, has_filter))
     means = find_means(bounds(file.footer, number, column))
-    row_group = _describe_row_group(file, number, column, means)
-    return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
-
-
-def _describe_row_group(
-    file: ParquetFile, number: int, column: Column, means: Means
-) -> RowGroupExplanation:
     min_value, max_value = format_bounds(file, number, column) or (None, None)
-    dictionary = None
-    dictionary_reason = None
-    if means.dictionary is not None:
-        dictionary = means.dictionary.answer
-        dictionary_reason = means.dictionary.reason
-    return RowGroupExplanation(
-        row_group=number,
-        rows=file.footer.num_rows(number) or 0,
-        bytes=row_group_bytes(file, number),
-        column_bytes=file.footer.chunk_meta(number, column.index).bytes,
+    row_group = _describe_row_group(
+        file,
+        number,
+        file.footer.chunk_meta(number, column.index).bytes,
         min_value=min_value,
         max_value=max_value,
         statistics=means.statistics.answer,
         statistics_reason=means.statistics.reason,
-        dictionary=dictionary,
-        dictionary_reason=dictionary_reason,
+        dictionary=means.dictionary and means.dictionary.answer,
+        dictionary_reason=means.dictionary and means.dictionary.reason,
         filter=means.filter.answer,
         filter_reason=means.filter_reason,
     )
+    return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
+
+
+def _describe_row_group(
+    file: ParquetFile, number: int, column_bytes: int, **fields: Any
+) -> RowGroupExplanation:
+    rows = file.footer.num_rows(number) or 0
+    num_bytes = row_group_bytes(file, number)
+    return RowGroupExplanation(number, rows, num_bytes, column_bytes, **fields)
 
 
 def _find_verdicts(

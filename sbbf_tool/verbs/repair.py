@@ -187,8 +187,6 @@ class Repair(ChangingVerb[RepairReport]):
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
         columns = choose_columns(file, names)
-        if not columns:
-            columns = list(file.footer.columns)
         if self.quick:
             facts = gather(file, columns, Reads.FILTERS)
         else:

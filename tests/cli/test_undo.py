@@ -39,6 +39,13 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
     return lines[0] if lines else ""
 
 
+def test_a_path_that_is_given_twice_is_undone_once(capfd):
+    command = undo_of(
+        ["add-filter", "events.parquet", "events.parquet", "-c", "user_id", "--in-place"], capfd
+    )
+    assert command.count("events.parquet") == 1
+
+
 @pytest.mark.slow
 @each(
     "arguments",

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +88,10 @@ class JsonTable(LakeTable):
             f"version {number}", len(new) - len(missing), tuple(missing), 0, f"restore {number - 1}"
         )
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        return names & {
-            os.path.basename(entry["path"])
-            for number in self.versions()
-            for entry in self.entries(number)
-        }
+    def paths_of_versions(self) -> Iterator[str]:
+        for number in self.versions():
+            for entry in self.entries(number):
+                yield entry["path"]
 
 
 def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any) -> JsonTable:

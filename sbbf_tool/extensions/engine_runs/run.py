@@ -193,25 +193,27 @@ def _run_engine(
         request = QueryCondition(
             list(files.column.short_path), files.value, scratch, is_text=are_text(files.column)
         )
+        answers = Answers()
+        reads = "table"
         if table is not None and table.format in engine.tables:
             ask = partial(run_jobs, engine.driver, request, seconds=seconds)
             answers = ask(_table_jobs(engine, files, table, folder))
-            if _WITHOUT in answers.measurements:
-                run = _judge(engine, name, "table", answers, files)
-                return _try_zeroed_pages(run, ask, files, folder, answers, table)
-        if len(files.stored_paths) > 1:
-            names = ", ".join(sorted(map(quote, files.stored_paths)))
-            reason = (
-                "the files of the table store the column under different names "
-                f"({names}), and the engine cannot read the table"
-            )
-            return EngineRun(engine.id, name, None, FAILED, reason=reason)
-        request = replace(request, path=list(next(iter(files.stored_paths))))
-        ask = partial(run_jobs, engine.driver, request, seconds=seconds)
-        without = Job(_WITHOUT, files.copies, files.sizes)
-        answers = ask([without, Job(_WITH, files.paths, files.sizes)])
-        run = _judge(engine, name, "files", answers, files)
-        return _try_zeroed_pages(run, ask, files, folder, answers)
+        if _WITHOUT not in answers.measurements:
+            if len(files.stored_paths) > 1:
+                names = ", ".join(sorted(map(quote, files.stored_paths)))
+                reason = (
+                    "the files of the table store the column under different names "
+                    f"({names}), and the engine cannot read the table"
+                )
+                return EngineRun(engine.id, name, None, FAILED, reason=reason)
+            reads = "files"
+            table = None
+            request = replace(request, path=list(next(iter(files.stored_paths))))
+            ask = partial(run_jobs, engine.driver, request, seconds=seconds)
+            without = Job(_WITHOUT, files.copies, files.sizes)
+            answers = ask([without, Job(_WITH, files.paths, files.sizes)])
+        run = _judge(engine, name, reads, answers, files)
+        return _try_zeroed_pages(run, ask, files, folder, answers, table)
 
 
 def _table_jobs(engine: Runnable, files: QueryFiles, table: Table, folder: Path) -> list[Job]:
@@ -350,7 +352,7 @@ def _try_zeroed_pages(
     files: QueryFiles,
     folder: Path,
     answers: Answers,
-    table: Table | None = None,
+    table: Table | None,
 ) -> EngineRun:
     """Run the query of an engine without metrics again, with zeros in the pages that only filters
     exclude.

@@ -29,7 +29,7 @@ from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import SkippedFile
 from sbbf_tool.extensions.paimon.snapshots import snapshot_path
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
-from sbbf_tool.running.table import NewFiles, attempts
+from sbbf_tool.running.table import NewFiles, attempts, overtaken_error
 from sbbf_tool.storage.system_calls import kind_of, reason_of
 
 Row = TypeVar("Row")
@@ -76,11 +76,7 @@ def publish(
                         files.remove(change.path)
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
             return plan.snapshot_id, _names_of(missing)
-    raise RefusedError(
-        f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
-        file=path,
-        hint="try again when fewer writers commit",
-    )
+    raise overtaken_error(_ATTEMPTS, path)
 
 
 def _names_of(changes: Iterable[IndexChange]) -> set[str]:

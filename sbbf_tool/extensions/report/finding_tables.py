@@ -83,13 +83,10 @@ def list_findings_of_file(
 
 
 def _row_of_finding(finding: Finding, write_fix: Callable[[Fix], str]) -> tuple[str | None, ...]:
-    row_groups = set()
-    for evidence in finding.evidence:
-        if evidence.row_group is not None:
-            row_groups.add(evidence.row_group)
+    row_groups = finding.row_groups
     place = None
     if row_groups:
-        place = format_row_groups(sorted(row_groups))
+        place = format_row_groups(row_groups)
     fact = None
     if finding.evidence:
         first = finding.evidence[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -83,10 +83,14 @@ class LakeTable(Table):
     def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
         """Return those of these copies that a version refers to. Their names are unique, and a
         table may spell a folder in several ways."""
-        names = self.referenced_names({path.rpartition("/")[2] for path in paths})
-        return {path for path in paths if path.rpartition("/")[2] in names}
+        missing = {path.rpartition("/")[2] for path in paths}
+        for path in self.paths_of_versions() if missing else ():
+            missing.discard(path.rpartition("/")[2])
+            if not missing:
+                break
+        return {path for path in paths if path.rpartition("/")[2] not in missing}
 
     @abstractmethod
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these file names that a file of any retained version of the table has, in
-        whatever folder."""
+    def paths_of_versions(self) -> Iterator[str]:
+        """Yield the paths of all files to which a retained version of the table refers, as its
+        metadata has them, or without their folders."""

@@ -23,7 +23,7 @@ from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
 from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import Change, Commit, change_properties
+from sbbf_tool.running.table import Change, TableChange, change_properties
 from sbbf_tool.storage import places
 from sbbf_tool.storage.threads import DaemonThreads, result_of
 
@@ -39,8 +39,10 @@ _MOST_LISTED = 16
 second."""
 
 
-class TableRun:
+class TableRun(TableChange):
     """One change of a table by one verb."""
+
+    table: LakeTable
 
     def __init__(
         self,
@@ -72,27 +74,9 @@ class TableRun:
                 hint="leave the option out, and run the command again for new files: it skips "
                 "those that have filters",
             )
-        self.table = table
-        self.change = change
-        self.commits: list[Commit] = []
-        """The commits so far. Nothing has been committed if it is empty after the run."""
-        self.vanished: list[str] = []
-        """Paths of the files that other commits replaced or removed before this run could, and of
-        those whose copies are lost."""
-        self.files_without_copy: list[str] = []
-        """Paths of the files whose copies were deleted or changed before the commit, as by a
-        clean-up of the table's folder."""
-        self.old_bytes = 0
-        """Bytes of the files that the commits replaced. They stay until the table's own clean-up
-        deletes the files."""
-        self.sets_properties_alone = False
-        """Whether the run set properties of the table in a commit of their own, because no file
-        needed a copy."""
-        self.are_first_changes = True
-        """Whether no file that got a copy had a change by `sbbf` before."""
+        super().__init__(table, change, on_cluster=on_cluster)
         self._where = where
         self._may_lack_columns = may_lack_columns
-        self.on_cluster = on_cluster
         self._pending: list[Replacement] = []
         self._bytes_by_path: dict[str, int] = {}
         self._only_removes = True
@@ -236,7 +220,7 @@ class TableRun:
         """Set the properties of the change if no commit of files has done so, and if the table does
         not have them."""
         properties = self.change.properties
-        if not properties or any(commit.num_files for commit in self.commits):
+        if not properties or self.commits:
             return
         properties_after = change_properties(self.table.properties, properties)
         self.sets_properties_alone = properties_after != self.table.properties
@@ -245,9 +229,7 @@ class TableRun:
 
     @property
     def changed_properties(self) -> dict[str, str | None]:
-        """The properties that the run set, or removed where None, but for the record of them."""
-        has_files = any(commit.num_files for commit in self.commits)
-        if not has_files and not self.sets_properties_alone:
+        if not self.commits and not self.sets_properties_alone:
             return {}
         before = self.table.properties
         properties = self.change.properties

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyarrow import ArrowException
@@ -73,37 +74,30 @@ class ArrowStore(ObjectStore):
         return self.get(key, start, version.size - start, version), version
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
-        try:
-            with self._files.open_input_file(self._path(key)) as stream:
-                data: bytes = stream.read_at(length, offset)
-        except self._errors as error:
-            raise with_text_of(self._translate_error(error), error) from None
+        with self._translating_errors(), self._files.open_input_file(self._path(key)) as stream:
+            data: bytes = stream.read_at(length, offset)
         # Checked after the read: if the version is unchanged now, it was unchanged during the read.
         if self.version(key) != version:
             raise OtherVersionError
         return data
 
     def version(self, key: str) -> Version | None:
-        try:
+        with self._translating_errors():
             info = self._files.get_file_info(self._path(key))
             if info.type != arrow.FileType.File:
                 return None
             unique_key = None
             if self._fsspec is not None:
                 unique_key = str(self._fsspec.ukey(self._path(key)))
-        except self._errors as error:
-            raise with_text_of(self._translate_error(error), error) from None
         return Version(info.size, unique_key, str(info.mtime_ns))
 
     def objects(
         self, prefix: str, limit: int | None = None, after: str = ""
     ) -> Iterator[tuple[str, Version]]:
         folder = self._path(prefix[: prefix.rfind("/") + 1])
-        try:
+        with self._translating_errors():
             selector = arrow.FileSelector(folder, allow_not_found=True, recursive=True)
             entries = self._files.get_file_info(selector)
-        except self._errors as error:
-            raise with_text_of(self._translate_error(error), error) from None
         files = {}
         for info in entries:
             key = info.path[len(self._root) :]
@@ -114,6 +108,13 @@ class ArrowStore(ObjectStore):
 
     def _path(self, key: str) -> str:
         return f"{self._root}{key}"
+
+    @contextmanager
+    def _translating_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            raise with_text_of(self._translate_error(error), error) from None
 
     def _translate_error(self, error: Any) -> UnreadableError:
         if isinstance(error, FileNotFoundError):

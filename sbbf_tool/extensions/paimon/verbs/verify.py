@@ -145,18 +145,18 @@ def verify_index(
     table: PaimonTable, live: IndexedFile, index: FileIndex, max_page_bytes: MaxPageBytes
 ) -> VerifiedFile:
     """Verify the index of a data file of a table."""
+    problem = live.outside
+    columns: tuple[VerifiedColumn, ...] = ()
     if index.container is None:
-        return VerifiedFile(live.file.name, index.place, (), index.problem)
-    if live.outside is not None:
-        return VerifiedFile(live.file.name, index.place, (), live.outside)
-    try:
-        data = read_metadata(table.files, live.path)
-        columns = verify_container(
-            index.container, data, live.path, table.schema_of(live.file), max_page_bytes
-        )
-    except (UnreadableError, UsageError, OversizedPageError) as error:
-        return VerifiedFile(live.file.name, index.place, (), str(error))
-    return VerifiedFile(live.file.name, index.place, columns)
+        problem = index.problem
+    elif problem is None:
+        schema = table.schema_of(live.file)
+        try:
+            data = read_metadata(table.files, live.path)
+            columns = verify_container(index.container, data, live.path, schema, max_page_bytes)
+        except (UnreadableError, UsageError, OversizedPageError) as error:
+            problem = str(error)
+    return VerifiedFile(live.file.name, index.place, columns, problem)
 
 
 def verify_container(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -46,12 +45,15 @@ class Checkpoint(Frozen):
 
 
 class Segment(Frozen):
-    """The files that give the table at `version`: a checkpoint, and all later commits."""
+    """What gives the table at `version`: a checkpoint, and the commits of all later versions."""
 
     version: int
     checkpoint: Checkpoint | None
-    commits: tuple[tuple[int, str], ...]
-    """Version and name."""
+
+    def commits(self) -> range:
+        """Return the versions after the checkpoint."""
+        start = 0 if self.checkpoint is None else self.checkpoint.version + 1
+        return range(start, self.version + 1)
 
 
 def commit_name(version: int) -> str:
@@ -59,10 +61,10 @@ def commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]:
-    """Return the commits of a log by version, and its complete checkpoints in order; other names
-    are ignored."""
-    commits = {}
+def split_names(names: Iterable[str]) -> tuple[list[int], list[Checkpoint]]:
+    """Return the versions that a log commits, and its complete checkpoints, both in order; other
+    names are ignored."""
+    commits = []
     checkpoints = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:
@@ -71,7 +73,7 @@ def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]
             continue
         version = int(match["version"])
         if match["commit"]:
-            commits[version] = name
+            commits.append(version)
         elif match["part"]:
             if match["kind"] == "parquet":
                 parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = name
@@ -83,7 +85,7 @@ def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]
             in_order = tuple(by_number[number] for number in numbers)
             checkpoints.append(Checkpoint(version, in_order))
     checkpoints.sort(key=attrgetter("version", "names"))
-    return commits, checkpoints
+    return sorted(commits), checkpoints
 
 
 def plan_segment(names: Iterable[str]) -> Segment | None:
@@ -92,19 +94,18 @@ def plan_segment(names: Iterable[str]) -> Segment | None:
     commits, checkpoints = split_names(names)
     if not commits and not checkpoints:
         return None
-    checkpoint = None
-    newest = -1
-    if checkpoints:
-        checkpoint = checkpoints[-1]
-        newest = checkpoint.version
-    later = sorted(version for version in commits if version > newest)
-    for version in later:
-        newest += 1
-        if version != newest:
+    checkpoint = checkpoints[-1] if checkpoints else None
+    newest = max(commits, default=-1)
+    if checkpoint is not None:
+        newest = max(newest, checkpoint.version)
+    segment = Segment(newest, checkpoint)
+    present = set(commits)
+    for version in segment.commits():
+        if version not in present:
             raise UnreadableError(
-                f"version {newest} is missing in the log", hint=f"restore {commit_name(newest)}"
+                f"version {version} is missing in the log", hint=f"restore {commit_name(version)}"
             )
-    return Segment(newest, checkpoint, tuple((version, commits[version]) for version in later))
+    return segment
 
 
 def uncovered_checkpoints(
@@ -165,7 +166,7 @@ class Log:
         Raises as `read`.
         """
         commits, checkpoints = split_names(self._list(commit_name(snapshot.version)))
-        later = sorted(version for version in commits if version > snapshot.version)
+        later = [version for version in commits if version > snapshot.version]
         newest = snapshot.version + len(later)
         if later != list(range(snapshot.version + 1, newest + 1)):
             return False
@@ -179,7 +180,7 @@ class Log:
     def commit_info(self, version: int) -> Action | None:
         """Return the action `commitInfo` of a version; None if it has none. Raises
         UnreadableError."""
-        path = f"{self.path}/{commit_name(version)}"
+        path = self._path_of(version)
         with ErrorPlace(path):
             for name, fields in self._read_json(path):
                 if name == "commitInfo":
@@ -193,7 +194,7 @@ class Log:
         Raises RefusedError and WriteError if nothing was created, and UncertainWriteError if that
         is unknown.
         """
-        path = f"{self.path}/{commit_name(version)}"
+        path = self._path_of(version)
         try:
             self._folders.create(path, data)
         except FileExistsError:
@@ -212,16 +213,6 @@ class Log:
             ) from error
         return True
 
-    def references(self, names: AbstractSet[str]) -> set[str]:
-        """Return those of these file names that an action of any retained version has."""
-        referenced = set[str]()
-        if names:
-            for fields in self.all_files():
-                name = decode(required(fields, "path", str)).rpartition("/")[2]
-                if name in names:
-                    referenced.add(name)
-        return referenced
-
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of
         checkpoints, as `read_files` has them."""
@@ -236,8 +227,8 @@ class Log:
         commits, checkpoints = split_names(self._list())
         for checkpoint in uncovered_checkpoints(commits, checkpoints):
             yield from self._checkpoint_files(checkpoint, read_files)
-        for version in sorted(commits):
-            path = f"{self.path}/{commits[version]}"
+        for version in commits:
+            path = self._path_of(version)
             yield path, self._read_json(path)
 
     def _find_segment(self) -> Segment:
@@ -275,15 +266,18 @@ class Log:
             for path, actions in self._checkpoint_files(segment.checkpoint, read_parquet):
                 with ErrorPlace(path):
                     snapshot.apply(actions)
-        for version, _ in segment.commits:
+        for version in segment.commits():
             self._apply_commit(snapshot, version)
         snapshot.version = segment.version
         with ErrorPlace(self.path):
             snapshot.ensure_complete()
         return snapshot
 
+    def _path_of(self, version: int) -> str:
+        return f"{self.path}/{commit_name(version)}"
+
     def _apply_commit(self, snapshot: DeltaSnapshot, version: int) -> None:
-        path = f"{self.path}/{commit_name(version)}"
+        path = self._path_of(version)
         with ErrorPlace(path):
             snapshot.apply(self._read_json(path))
         snapshot.version = version

@@ -28,6 +28,7 @@ from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.delta.actions import (
     Action,
     build_actions,
+    decode,
     is_absolute,
     leads_out,
     locate,
@@ -41,7 +42,7 @@ from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Rep
 from sbbf_tool.file.table_file import Deletes
 from sbbf_tool.frozen import replace
 from sbbf_tool.records import optional, required
-from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
+from sbbf_tool.running.table import Change, Commit, LiveFile, attempts, overtaken_error
 from sbbf_tool.storage import places
 
 _CARRIED_BY_REMOVE = (
@@ -190,11 +191,11 @@ class DeltaTable(LakeTable):
         with ErrorPlace(self.location):
             return self._commit(by_path, change)
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these file names that any version in the log has, also those whose
-        removal it records."""
+    def paths_of_versions(self) -> Iterator[str]:
+        """Yield the paths of all files in the log, also of those whose removal it records."""
         with ErrorPlace(self.location):
-            return self._log.references(names)
+            for fields in self._log.all_files():
+                yield decode(required(fields, "path", str))
 
     def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
         self.ensure_changeable(conditional_put=self._conditional_put)
@@ -225,10 +226,7 @@ class DeltaTable(LakeTable):
                 quoted = self.location.replace("`", "``")
                 undo = f"RESTORE TABLE delta.`{quoted}` TO VERSION AS OF {newest.version}"
                 return Commit(f"version {version}", len(pairs), vanished, attempt, undo)
-        raise RefusedError(
-            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
-            hint="try again when fewer writers commit",
-        )
+        raise overtaken_error(_ATTEMPTS, self.location)
 
     def _pair(
         self,

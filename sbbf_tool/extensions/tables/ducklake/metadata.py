@@ -25,7 +25,7 @@ from sbbf_tool.extensions.tables.ducklake.entries import (
 )
 from sbbf_tool.extensions.tables.ducklake.inlined_rows import InlinedTable, InlinedValue
 from sbbf_tool.extensions.tables.ducklake.partition_keys import name_keys
-from sbbf_tool.extensions.tables.ducklake.rows import LIVE, MAX_FILES, CheckedRows, Kind
+from sbbf_tool.extensions.tables.ducklake.rows import LIVE, MAX_FILES, CheckedRows
 from sbbf_tool.file.table_file import Deletes, UnknownDeletes
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
@@ -139,9 +139,9 @@ class Catalog(CheckedRows):
             "ducklake_column"
             f" where table_id = ? and {LIVE}"
         )
-        kinds: list[Kind] = [int, str, str, int | None, str | None]
         parameters = (table.id, self.snapshot, self.snapshot)
-        rows = {row[0]: row[1:] for row in self.rows(query, parameters, *kinds)}
+        columns = self.rows(query, parameters, int, str, str, int | None, str | None)
+        rows = {row[0]: row[1:] for row in columns}
         paths = {id: self._path(id, rows, "column") for id in rows}
         types: dict[int, str] = {}
         defaults = []
@@ -168,8 +168,8 @@ class Catalog(CheckedRows):
         lists = {column for (column,) in self.rows(of_lists, (table.id,), int)}
         rows: dict[int, dict[int, Row]] = {}
         targets: dict[int, dict[int, int]] = {}
-        kinds: list[Kind] = [int, int, str, int, int | None]
-        for mapping, id, source, target, parent in self.rows(query, (table.id,), *kinds):
+        mapped = self.rows(query, (table.id,), int, int, str, int, int | None)
+        for mapping, id, source, target, parent in mapped:
             rows.setdefault(mapping, {})[id] = (source, "list" if target in lists else "", parent)
             targets.setdefault(mapping, {})[id] = target
         names = {}
@@ -204,9 +204,9 @@ class Catalog(CheckedRows):
         names_of_columns = {id: ".".join(path) for id, path in columns.paths.items()}
         keys = name_keys(rows, names_of_columns)
         types = {}
-        for name, (column, transform) in keys.columns.items():
+        for name, key in keys.by_name.items():
             # Other transforms make numbers.
-            types[name] = columns.types[column] if transform == "identity" else "int64"
+            types[name] = columns.types[key.column] if key.transform == "identity" else "int64"
         return keys.names, types
 
     def partition_values(self, table: TableEntry) -> dict[int, list[tuple[int, str | None]]]:
@@ -240,8 +240,7 @@ class Catalog(CheckedRows):
             f" encryption_key is not null, end_snapshot is null from ducklake_data_file {where}"
             " order by end_snapshot is not null, data_file_id"
         )
-        kinds: list[Kind] = [int, int, str, bool, str, int | None, int | None, int | None]
-        kinds += [bool, bool]
+        kinds = (int, int, str, bool, str, int | None, int | None, int | None, bool, bool)
         for row in self.rows(query, parameters, *kinds, limit=MAX_FILES):
             yield FileRow(*row)
 
@@ -253,8 +252,9 @@ class Catalog(CheckedRows):
             "delete_count from ducklake_delete_file"
             f" where table_id = ? and {LIVE}"
         )
-        kinds: list[Kind] = [int, str, bool, str | None, bool, int]
-        rows = self.rows(query, (table.id, snapshot, snapshot), *kinds, limit=MAX_FILES)
+        parameters = (table.id, snapshot, snapshot)
+        kinds = (int, str, bool, str | None, bool, int)
+        rows = self.rows(query, parameters, *kinds, limit=MAX_FILES)
         for file, stored_path, is_relative, format, is_encrypted, count in rows:
             path = join(table.folder, stored_path, is_relative=is_relative)
             delete: Deletes

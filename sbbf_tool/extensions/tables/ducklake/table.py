@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, time
-from itertools import chain
+from contextlib import contextmanager
 
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.ducklake import catalog
@@ -26,7 +25,7 @@ from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
 from sbbf_tool.extensions.tables.ducklake.entries import FileRow, TableEntry
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
-from sbbf_tool.file.partition_order import EQUAL, orders_of
+from sbbf_tool.file.partition_order import EQUAL, orders_of, text_in_table
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.running.table import Change, Commit, LiveFile
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
@@ -48,16 +47,8 @@ def may_hold(stored: object, kind: str, values: Sequence[object] | None) -> bool
     if kind.lower() == "boolean" and stored in (0, 1):
         # SQLite has no booleans.
         stored = bool(stored)
-    text = _text_of(stored)
+    text = text_in_table(stored)
     return any(value is not None and _may_be(text, value, kind) for value in values)
-
-
-def _text_of(stored: object) -> str:
-    if isinstance(stored, date | time):
-        return stored.isoformat()
-    if isinstance(stored, bool):
-        return str(stored).lower()
-    return str(stored)
 
 
 def _may_be(stored: str, value: object, kind: str) -> bool:
@@ -83,8 +74,7 @@ class DuckLakeTable(LakeTable):
         self._name = parse_name(name)
         self.name = name
         self._live_files: tuple[LiveFile, ...] | None = None
-        with catalog.read(self._name) as connection:
-            rows = Catalog(connection, self._name)
+        with self._read() as rows:
             self._entry = rows.find_table()
             self._snapshot = rows.snapshot
             columns = rows.columns(self._entry)
@@ -105,15 +95,13 @@ class DuckLakeTable(LakeTable):
         return self._live_files
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
-        with catalog.read(self._name) as connection:
-            rows = Catalog(connection, self._name)
+        with self._read() as rows:
             delete_files = set(rows.other_paths(rows.tables(is_live=False), scheduled=False))
         return self._read_files(None), delete_files
 
     def _read_files(self, snapshot: int | None) -> Iterator[LiveFile]:
         """Yield the files of a snapshot; those of all snapshots if None."""
-        with catalog.read(self._name) as connection:
-            rows = Catalog(connection, self._name)
+        with self._read() as rows:
             values = rows.partition_values(self._entry)
             deletes = rows.deletes(self._entry, self._snapshot)
             files = list(rows.files(self._entry, snapshot))
@@ -158,8 +146,7 @@ class DuckLakeTable(LakeTable):
         """Query the rows that the catalog keeps inlined, as it does by default with those of small
         inserts."""
         path = None if column is None else self.columns.path_of(column)
-        with catalog.read(self._name) as connection:
-            rows = Catalog(connection, self._name)
+        with self._read() as rows:
             inlined = rows.inlined_values(self._entry, path, all_versions=all_versions)
             return any(may_hold(stored, kind, values) for stored, kind in inlined)
 
@@ -194,17 +181,18 @@ class DuckLakeTable(LakeTable):
         replaced = len(replacements) - len(vanished)
         return Commit(f"snapshot {snapshot}", replaced, tuple(vanished), is_new_version=False)
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        with catalog.read(self._name) as connection:
-            rows = Catalog(connection, self._name)
+    def paths_of_versions(self) -> Iterator[str]:
+        with self._read() as rows:
             tables = rows.tables(is_live=False)
-            data_files = (_path_in(tables, row) for row in rows.files())
-            referenced = set[str]()
-            for path in chain(data_files, rows.other_paths(tables)):
-                name = path.rpartition("/")[2]
-                if name in names:
-                    referenced.add(name)
-            return referenced
+            for row in rows.files():
+                yield _path_in(tables, row)
+            yield from rows.other_paths(tables)
+
+    @contextmanager
+    def _read(self) -> Iterator[Catalog]:
+        """Open the catalog for reading."""
+        with catalog.read(self._name) as connection:
+            yield Catalog(connection, self._name)
 
 
 def _owner_of(file: FileRow, tables: TableFinder) -> str | None:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
 
 from sbbf_tool.errors import UnreadableError
@@ -195,11 +196,9 @@ class DeleteIndex:
         or, with the location of a single file, of any."""
         # Bounds may be the beginnings of locations.
         beginnings = {file.location[:length] for length in self._lengths}
-        for beginning in beginnings:
-            for delete in self._by_path.get(beginning, ()):
-                if delete.includes(file.location) and not delete.is_older(file):
-                    yield delete
-        for delete in self._by_partition.get(file.partition, ()):
+        deletes = [self._by_path.get(beginning, ()) for beginning in beginnings]
+        deletes.append(self._by_partition.get(file.partition, ()))
+        for delete in chain.from_iterable(deletes):
             if delete.includes(file.location) and not delete.is_older(file):
                 yield delete
 

@@ -9,9 +9,9 @@ specification.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader, parse_header
@@ -67,39 +67,28 @@ _FILE_NAMES = {
 }
 
 
-class _RequiredField(NamedTuple):
-    """A field that a newer format version requires."""
+_Types: TypeAlias = Mapping[int, str | list[str]]
+"""The types of fields by their id, as in the JSON of Avro schemas. A format version requires them
+that older records do not have: there they are null, or 0 if the type has no null."""
 
-    id: int
-    type: str | list[str]
-    """As in the JSON of Avro schemas."""
-    default: int | None
-    """The value for older records."""
-
-
-_LIST_V2 = (
-    _RequiredField(517, "int", 0),
-    _RequiredField(515, "long", 0),
-    _RequiredField(516, "long", 0),
-    _RequiredField(504, "int", 0),
-    _RequiredField(505, "int", 0),
-    _RequiredField(506, "int", 0),
-    _RequiredField(512, "long", 0),
-    _RequiredField(513, "long", 0),
-    _RequiredField(514, "long", 0),
-)
-_LIST_V3 = (_RequiredField(520, ["null", "long"], None),)
-_ENTRY_V2 = (
-    _RequiredField(3, ["null", "long"], None),
-    _RequiredField(4, ["null", "long"], None),
-)
-_FILE_V2 = (_RequiredField(134, "int", 0),)
-_FILE_V3 = (_RequiredField(142, ["null", "long"], None),)
-_DELETES_V2 = (_RequiredField(143, ["null", "string"], None),)
-_DELETES_V3 = (
-    _RequiredField(144, ["null", "long"], None),
-    _RequiredField(145, ["null", "long"], None),
-)
+_NULL_OR_LONG = ["null", "long"]
+_LIST_V2: _Types = {
+    517: "int",
+    515: "long",
+    516: "long",
+    504: "int",
+    505: "int",
+    506: "int",
+    512: "long",
+    513: "long",
+    514: "long",
+}
+_LIST_V3: _Types = {520: _NULL_OR_LONG}
+_ENTRY_V2: _Types = {3: _NULL_OR_LONG, 4: _NULL_OR_LONG}
+_FILE_V2: _Types = {134: "int"}
+_FILE_V3: _Types = {142: _NULL_OR_LONG}
+_DELETES_V2: _Types = {143: ["null", "string"]}
+_DELETES_V3: _Types = {144: _NULL_OR_LONG, 145: _NULL_OR_LONG}
 
 
 def parse_list_header(data: bytes) -> AvroHeader:
@@ -122,31 +111,32 @@ def parse_manifest_header(data: bytes) -> AvroHeader:
 def upgrade_list(header: AvroHeader, format_version: int) -> tuple[AvroHeader, dict[str, Any]]:
     """Return the header of a manifest list with all fields that the format version requires, and
     the values of these fields in older records, by name."""
-    fields: list[_RequiredField] = []
+    types: dict[int, str | list[str]] = {}
     if format_version > 1:
-        fields += _LIST_V2
+        types.update(_LIST_V2)
     if format_version > 2:
-        fields += _LIST_V3
+        types.update(_LIST_V3)
     tree = json.loads(header.schema_text)
-    _add_fields(tree, fields, _LIST_NAMES)
-    return _with_schema(header, tree), {_LIST_NAMES[field.id]: field.default for field in fields}
+    _add_fields(tree, types, _LIST_NAMES)
+    defaults = {_LIST_NAMES[number]: _default_of(kind) for number, kind in types.items()}
+    return _with_schema(header, tree), defaults
 
 
 def upgrade_manifest(header: AvroHeader, format_version: int, *, of_deletes: bool) -> AvroHeader:
     """Return the header of a manifest with all fields that the format version requires, and with
     `of_deletes` those of new delete files."""
     tree = json.loads(header.schema_text)
-    fields: list[_RequiredField] = []
+    types: dict[int, str | list[str]] = {}
     if format_version > 1:
         _add_fields(tree, _ENTRY_V2, _ENTRY_NAMES)
-        fields += _FILE_V2
+        types.update(_FILE_V2)
     if format_version > 2:
-        fields += _FILE_V3
+        types.update(_FILE_V3)
     if of_deletes:
-        fields += _DELETES_V2
+        types.update(_DELETES_V2)
         if format_version > 2:
-            fields += _DELETES_V3
-    _add_fields(_data_file(tree), fields, _FILE_NAMES)
+            types.update(_DELETES_V3)
+    _add_fields(_data_file(tree), types, _FILE_NAMES)
     return _with_schema(header, tree)
 
 
@@ -187,12 +177,15 @@ def _data_file(tree: Any) -> Any:
     raise UnreadableError("the manifest has no field data_file")
 
 
-def _add_fields(tree: Any, required: Sequence[_RequiredField], names: Mapping[int, str]) -> None:
+def _default_of(kind: str | list[str]) -> int | None:
+    return None if isinstance(kind, list) else 0
+
+
+def _add_fields(tree: Any, types: _Types, names: Mapping[int, str]) -> None:
     fields = _fields(tree)
     present = {field.get("name") for field in fields}
-    for field in required:
-        name = names[field.id]
+    for number, kind in types.items():
+        name = names[number]
         if name not in present:
-            fields.append(
-                {"name": name, "type": field.type, "default": field.default, "field-id": field.id}
-            )
+            default = _default_of(kind)
+            fields.append({"name": name, "type": kind, "default": default, "field-id": number})

@@ -176,13 +176,9 @@ def find_live(
     return live
 
 
-def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:
-    """Return those of these file names that a snapshot of the metadata has. Raises UnreadableError
-    if a manifest cannot be read."""
-    referenced: set[str] = set()
+def paths_of_snapshots(state: TableState) -> Iterator[str]:
+    """Yield the paths of the files of all snapshots. Raises UnreadableError if a manifest cannot be
+    read."""
     for file in _all_manifests(state):
-        if len(referenced) == len(names):
-            break
-        live = (entry.path.rpartition("/")[2] for entry in iter_live(open_manifest(state, file)))
-        referenced.update(name for name in live if name in names)
-    return referenced
+        for entry in iter_live(open_manifest(state, file)):
+            yield entry.path

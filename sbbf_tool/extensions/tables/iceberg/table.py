@@ -55,7 +55,15 @@ from sbbf_tool.extensions.tables.iceberg.source import (
 )
 from sbbf_tool.extensions.tables.lake_table import FolderOfTable, LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
-from sbbf_tool.running.table import Change, Commit, LiveFile, NewFiles, attempts, change_properties
+from sbbf_tool.running.table import (
+    Change,
+    Commit,
+    LiveFile,
+    NewFiles,
+    attempts,
+    change_properties,
+    overtaken_error,
+)
 
 _ATTEMPTS = 20
 _FIRST_WAIT = 0.05
@@ -123,11 +131,7 @@ class Publication:
                 raise
         if self._doubtful or self._doubt:
             raise self._uncertain()
-        raise RefusedError(
-            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
-            file=self._source.name,
-            hint="try again when fewer writers commit",
-        )
+        raise overtaken_error(_ATTEMPTS, self._source.name)
 
     def _uncertain(self, reason: str = "") -> UncertainWriteError:
         numbers = " or ".join(map(str, self._doubtful))
@@ -400,8 +404,8 @@ class IcebergTable(LakeTable):
         with self.access.through():
             return Publication(self._source, replacements, change).run()
 
-    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        return scan.find_referenced(self._source.load(), names)
+    def paths_of_versions(self) -> Iterator[str]:
+        return scan.paths_of_snapshots(self._source.load())
 
 
 def open_folder(name: str) -> IcebergTable:

@@ -281,7 +281,7 @@ def test_names_of_a_log():
             *parts[:2],
         ]
     )
-    assert (list(commits), checkpoints) == ([0], [])
+    assert (commits, checkpoints) == ([0], [])
     _, checkpoints = split_names(
         [
             *parts,

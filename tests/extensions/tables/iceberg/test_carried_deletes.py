@@ -256,7 +256,7 @@ def test_a_run_keeps_its_delete_files(catalog, table, tmp_path, monkeypatch, cap
         assert all("sbbf-" in file.path for file in open_folder(str(folder)).live_files())
     iceberg = open_folder(str(folder))
     names = {Path(path.path).name for path in iceberg.live_files()}
-    referenced = iceberg.referenced_names(set(os.listdir(folder / "data")))
+    referenced = iceberg.referenced(set(os.listdir(folder / "data")))
     assert names < referenced
     assert {name for name in os.listdir(folder / "data") if name.endswith("deletes.parquet")} < (
         referenced
