@@ -3,7 +3,7 @@ reading its pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.reports.probe import UnfitValue
 from sbbf_tool.reports.rows import NamedColumn
 
 if TYPE_CHECKING:
@@ -127,6 +128,31 @@ def _is_accepted(accepts: Compared, value: object) -> bool:
     if value is None:
         return True
     return accepts if isinstance(accepts, bool) else accepts(value)
+
+
+def describe_columns(file: ParquetFile, conditions: Iterable[ColumnCondition]) -> dict[str, Any]:
+    """Return the fields of a report on these conditions: what the file has under the names of
+    columns, the values that they cannot hold, and words about values that may be written in another
+    notation than they were read in.
+
+    Of a file in a table, the columns that it lacks are left out.
+    """
+    named_columns: dict[str, NamedColumn] = {}
+    unfit: list[UnfitValue] = []
+    warnings: list[str] = []
+    for condition in conditions:
+        question = condition.about
+        if isinstance(question, Question):
+            unfit += question.unfit
+            warnings += question.warnings(file.footer)
+        elif file.is_in_table:
+            continue
+        named_columns.setdefault(condition.named.name, condition.named)
+    return {
+        "named_columns": tuple(named_columns.values()),
+        "unfit": tuple(unfit),
+        "warnings": tuple(warnings),
+    }
 
 
 def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:

@@ -130,6 +130,11 @@ class FileCondition:
         self.unreadable: list[str] = []
         self._filters_only = filters_only
 
+    @property
+    def conditions(self) -> list[ColumnCondition]:
+        """The conditions on columns by its parts."""
+        return [of_file.condition for of_file in self.parts.values()]
+
     def notes(self) -> list[str]:
         """Describe how values were read, and the parts that nothing answers."""
         texts: dict[str, None] = {}

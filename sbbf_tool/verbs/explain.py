@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from sbbf_tool.condition_parser import parse_condition
-from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
-from sbbf_tool.file.missing_column import MissingColumn, find_missing
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.file.conditions import ColumnCondition, describe_columns, find_condition
+from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
     DICTIONARY,
@@ -151,19 +152,11 @@ class Explain(ReadingVerb[ExplainReport]):
         if not self.values:
             raise UsageError("no value to query")
         engines = engines_of(tuple(self.engine_names))
-        reuse = file.context.reuse
-        strict = file.context.strict
-        try:
-            with file.locate_errors():
-                column = reuse.find_column(file.footer.columns, self.column)
-                question = reuse.question_of(column, self.values, is_strict=strict)
-        except NoColumnError as error:
-            missing = find_missing(file, file.path, self.column, strict=strict, tables=reuse.tables)
-            if missing is None:
-                raise
-            return _explain_missing(file, missing, error, self.values)
-        file.expect_filters([question.column], whole=True)
-        return _explain_question(file, question, engines, self.column)
+        condition = find_condition(file, self.column, self.values)
+        if not isinstance(condition.about, Question):
+            return _explain_missing(file, condition)
+        file.expect_filters([condition.about.column], whole=True)
+        return _explain_question(file, condition, condition.about, engines)
 
 
 def explain(
@@ -181,9 +174,12 @@ def explain(
 
 
 def _explain_question(
-    file: ParquetFile, question: Question, engines: Sequence[EngineReport], name: str
+    file: ParquetFile,
+    condition: ColumnCondition,
+    question: Question,
+    engines: Sequence[EngineReport],
 ) -> ExplainReport:
-    """Return the report for a column of the file, which the query names as given."""
+    """Return the report for a column of the file."""
     verdicts_of = partial(
         list_verdicts,
         question.column,
@@ -200,28 +196,22 @@ def _explain_question(
         row_groups.append(pruning.row_group)
         unreadable += pruning.unreadable
     notes = filter(None, [literal.note for literal in question.literals])
-    return ExplainReport(
-        file=file.name,
+    return _build_report(
+        file,
+        [condition],
+        row_groups,
         column=question.column.name,
         type=question.column.type_name,
         value=", ".join(map(question.text, range(len(question)))),
         note=next(notes, None),
-        absent=_is_absent(row_groups),
-        bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
-        row_groups=tuple(row_groups),
         engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
         unreadable=tuple(unreadable),
-        warnings=question.warnings(file.footer),
-        named_columns=(NamedColumn(name, question.column.type_name),),
-        unfit=question.unfit,
     )
 
 
 def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainReport:
     """Return the report that says which part of a condition excludes each row group."""
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
 
     condition = FileCondition(file, expression)
     condition.narrow(range(file.footer.num_row_groups))
@@ -235,86 +225,91 @@ def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainRepo
         exclusion = condition.explain(number)
         if exclusion is not None:
             answers[exclusion.means] = ABSENT
-        column_bytes = 0
-        for index in indices:
-            column_bytes += file.footer.chunk_meta(number, index).bytes
-        row_group = RowGroupExplanation(
-            row_group=number,
-            rows=file.footer.num_rows(number) or 0,
-            bytes=row_group_bytes(file, number),
-            column_bytes=column_bytes,
-            min_value=None,
-            max_value=None,
-            statistics=answers[STATISTICS],
+        row_group = _describe_row_group(
+            file,
+            number,
+            indices,
+            **answers,
             statistics_reason=exclusion and exclusion.reason,
-            dictionary=answers[DICTIONARY],
-            dictionary_reason=None,
-            filter=answers[FILTER],
-            filter_reason=None,
             excluded_by=exclusion and exclusion.text,
         )
         row_groups.append(row_group)
-    return ExplainReport(
-        file=file.name,
+    return _build_report(
+        file,
+        condition.conditions,
+        row_groups,
         column=", ".join(columns_of(expression)),
         type=CONDITION,
         value=expression.text,
         note="; ".join(condition.notes()) or None,
-        absent=_is_absent(row_groups),
-        bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
-        row_groups=tuple(row_groups),
-        engines=(),
         unreadable=tuple(condition.unreadable),
-        named_columns=tuple(name_columns(condition)),
-        unfit=tuple(list_unfit(condition)),
-        warnings=tuple(list_warnings(condition)),
     )
 
 
-def _is_absent(row_groups: Iterable[RowGroupExplanation]) -> bool:
-    """Return whether the value is certainly in none of the row groups."""
-    return all(row_group.is_absent for row_group in row_groups)
-
-
-def _explain_missing(
-    file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]
-) -> ExplainReport:
+def _explain_missing(file: ParquetFile, condition: ColumnCondition) -> ExplainReport:
     """Return the report for a column that the file lacks."""
-    answers = [RowGroupAnswer(0, missing.answer(value)) for value in values]
-    answer = merge_answers(answers).answer
-    named_columns: tuple[NamedColumn, ...] = ()
-    if not file.is_in_table:
-        named_columns = (missing.name_column(error),)
+    missing = condition.about
+    assert isinstance(missing, MissingColumn)
+    answers = [RowGroupAnswer(0, missing.answer(value)) for value in condition.values]
     row_groups = []
     for number in range(file.footer.num_row_groups):
-        row_group = RowGroupExplanation(
-            row_group=number,
-            rows=file.footer.num_rows(number) or 0,
-            bytes=row_group_bytes(file, number),
-            column_bytes=0,
-            min_value=None,
-            max_value=None,
-            statistics=answer,
+        row_group = _describe_row_group(
+            file,
+            number,
+            (),
+            statistics=merge_answers(answers).answer,
             statistics_reason=missing.reason,
-            dictionary=None,
-            dictionary_reason=None,
             filter=NO_FILTER,
-            filter_reason=None,
         )
         row_groups.append(row_group)
-    return ExplainReport(
-        file=file.name,
+    return _build_report(
+        file,
+        [condition],
+        row_groups,
         column=missing.name,
         type=None,
-        value=", ".join(map(text_of, values)),
+        value=", ".join(map(text_of, condition.values)),
         note=missing.reason,
-        absent=answer == ABSENT or not row_groups,
+    )
+
+
+def _build_report(
+    file: ParquetFile,
+    conditions: Iterable[ColumnCondition],
+    row_groups: Sequence[RowGroupExplanation],
+    *,
+    engines: tuple[EngineExplanation, ...] = (),
+    **fields: Any,
+) -> ExplainReport:
+    return ExplainReport(
+        file=file.name,
+        absent=all(row_group.is_absent for row_group in row_groups),
         bytes=sum(row_group.bytes for row_group in row_groups),
-        column_bytes=0,
+        column_bytes=sum(row_group.column_bytes for row_group in row_groups),
         row_groups=tuple(row_groups),
-        engines=(),
-        named_columns=named_columns,
+        engines=engines,
+        **describe_columns(file, conditions),
+        **fields,
+    )
+
+
+_UNKNOWN = dict.fromkeys(
+    ("min_value", "max_value", "dictionary", "dictionary_reason", "filter_reason")
+)
+"""What need not be known of a row group."""
+
+
+def _describe_row_group(
+    file: ParquetFile, number: int, columns: Iterable[int], **known: Any
+) -> RowGroupExplanation:
+    """Return what a query of these columns reads of a row group, and what is known of it."""
+    known = {**_UNKNOWN, **known}
+    return RowGroupExplanation(
+        row_group=number,
+        rows=file.footer.num_rows(number) or 0,
+        bytes=row_group_bytes(file, number),
+        column_bytes=sum(file.footer.chunk_meta(number, index).bytes for index in columns),
+        **known,
     )
 
 
@@ -351,33 +346,21 @@ def _explain_row_group(
     for trusted, verdict in zip(trusted_bounds, verdicts, strict=True):
         views.append(RowGroupView(find_means(trusted), verdict, has_filter))
     means = find_means(bounds(file.footer, number, column))
-    row_group = _describe_row_group(file, number, column, means)
-    return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
-
-
-def _describe_row_group(
-    file: ParquetFile, number: int, column: Column, means: Means
-) -> RowGroupExplanation:
     min_value, max_value = format_bounds(file, number, column) or (None, None)
-    dictionary = None
-    dictionary_reason = None
-    if means.dictionary is not None:
-        dictionary = means.dictionary.answer
-        dictionary_reason = means.dictionary.reason
-    return RowGroupExplanation(
-        row_group=number,
-        rows=file.footer.num_rows(number) or 0,
-        bytes=row_group_bytes(file, number),
-        column_bytes=file.footer.chunk_meta(number, column.index).bytes,
+    row_group = _describe_row_group(
+        file,
+        number,
+        [column.index],
         min_value=min_value,
         max_value=max_value,
         statistics=means.statistics.answer,
         statistics_reason=means.statistics.reason,
-        dictionary=dictionary,
-        dictionary_reason=dictionary_reason,
+        dictionary=means.dictionary and means.dictionary.answer,
+        dictionary_reason=means.dictionary and means.dictionary.reason,
         filter=means.filter.answer,
         filter_reason=means.filter_reason,
     )
+    return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
 
 
 def _find_verdicts(
