@@ -117,10 +117,10 @@ def _list_hits_alone(
 ) -> dict[int, list[HitFields]]:
     """List the fields of the hits of each value that no filter decides about, by position."""
     hits: dict[int, list[HitFields]] = {}
-    for place, (at, literal) in enumerate(question.verdicts):
+    for at, literal in question.verdicts.items():
         row_groups = defaultdict[tuple[str, str | None], list[int]](list)
         for each in answers:
-            verdict = each.verdicts[place]
+            verdict = each.verdicts[at]
             if not verdict.is_absent:
                 row_groups[verdict.answer, verdict.reason].append(each.row_group)
         hits[at] = []

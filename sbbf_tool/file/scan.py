@@ -164,7 +164,7 @@ class ScannedFile(NamedTuple):
         candidates = Candidates(range(0), range(0))
         for row_group, hashes in groupby(self._groups_and_places(), itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
-            yield RowGroupAnswers(question, row_group, candidates, (), filter=BulkAnswer(values))
+            yield RowGroupAnswers(question, row_group, candidates, {}, filter=BulkAnswer(values))
 
 
 class MatchColumns(NamedTuple):
