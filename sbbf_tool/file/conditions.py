@@ -15,7 +15,7 @@ from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.columns import quote
+from sbbf_tool.parquet.columns import Column, quote
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.reports.probe import UnfitValue
 from sbbf_tool.reports.rows import NamedColumn
@@ -23,7 +23,6 @@ from sbbf_tool.reports.rows import NamedColumn
 if TYPE_CHECKING:
     from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.parquet.columns import Column
 
     Compared = bool | Callable[[object], bool]
     """All values, none, or those that a function accepts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import NothingToDoError
@@ -22,8 +22,6 @@ from sbbf_tool.reports.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from sbbf_tool.running.table import Commit, TableChange
 
 NOTHING_TO_DO = "nothing to do"

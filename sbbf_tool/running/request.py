@@ -20,11 +20,12 @@ from sbbf_tool.arguments import as_iterable, check_jobs
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
 from sbbf_tool.running.selection import (
+    Index,
     ListedNames,
     Selection,
     find_index,
@@ -39,11 +40,9 @@ from sbbf_tool.verbs.verb import Verb
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.plan import Watch
-    from sbbf_tool.running.selection import Index
     from sbbf_tool.running.state import State
     from sbbf_tool.running.table import Table
 

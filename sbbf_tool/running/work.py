@@ -26,20 +26,18 @@ from sbbf_tool.errors import (
     describe_unexpected,
     exit_code_of,
 )
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile, TableFiles
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
-from sbbf_tool.verbs.verb import AllFiles
+from sbbf_tool.verbs.verb import AllFiles, Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Selection
-    from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report", covariant=True)
 R = TypeVar("R")

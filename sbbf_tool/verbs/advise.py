@@ -57,7 +57,7 @@ from sbbf_tool.query_engines.uses import Use
 from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
-from sbbf_tool.storage.inputs import FileIn, name_of
+from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable, name_of
 from sbbf_tool.storage.places import parquet_inputs
 from sbbf_tool.verbs.verb import AllFiles, CombiningVerb
 from sbbf_tool.writers.settings import build_settings, ensure_writer
@@ -65,7 +65,6 @@ from sbbf_tool.writers.writer import WriterSettings, pattern_of
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 class PickledSurvey(Frozen):

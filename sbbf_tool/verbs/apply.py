@@ -34,7 +34,7 @@ from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.splice import ChunkKey
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
-    from sbbf_tool.file.table_file import FileName
 
 
 NO_DECLARATION = "no filters are declared for this file"

@@ -65,14 +65,13 @@ from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, Scanner
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
-    from sbbf_tool.verbs.verb import ReadOptions
 
     class CheckOptions(ReadOptions, total=False):
         """The options of `check`: how a file is read, and the policy."""

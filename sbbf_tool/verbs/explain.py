@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from sbbf_tool.condition_parser import parse_condition
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -60,10 +60,7 @@ from sbbf_tool.reports.probe import CONDITION, NO_FILTER, RowGroupAnswer, UnfitV
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import ReadOptions
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, as_name
 
 
 class ExplainReport(Tabular):

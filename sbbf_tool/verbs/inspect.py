@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -24,10 +24,7 @@ from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.notes import find_locked, key_notes, other_file_notes, type_notes
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import ReadOptions
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions
 
 
 class FilterReport(Frozen):

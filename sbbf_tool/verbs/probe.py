@@ -30,7 +30,7 @@ from sbbf_tool.reports.probe import (
     ProbeReport,
 )
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, Scanner, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.predicates import Expression
-    from sbbf_tool.verbs.verb import ReadOptions, Scanner
 
 
 _Also: TypeAlias = "tuple[tuple[str, Sequence[object]] | Expression, ...]"

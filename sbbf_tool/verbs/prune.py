@@ -37,12 +37,11 @@ from sbbf_tool.parquet.dataset_schema import (
 from sbbf_tool.parquet.literals import parse_object
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
-from sbbf_tool.storage.inputs import FileIn, locate
+from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable, locate
 
 if TYPE_CHECKING:
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 _FILES_PER_SCAN = 256
 

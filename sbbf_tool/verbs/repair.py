@@ -41,12 +41,11 @@ from sbbf_tool.rules.facts import (
 )
 from sbbf_tool.rules.rule import FilterFix
 from sbbf_tool.storage import places
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.table_file import FileName
-    from sbbf_tool.verbs.verb import EditOptions
 
 
 class RepairStep(Frozen):

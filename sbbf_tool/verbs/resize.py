@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -39,10 +39,7 @@ from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import NamedColumn
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import EditOptions
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs
 
 
 class ResizedFilter(Frozen):
