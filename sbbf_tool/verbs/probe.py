@@ -327,9 +327,11 @@ class Probe(ReadingVerb[ProbeReport]):
             answers = self._query(file, about, first, also, row_groups, tree)
         else:
             column = about.name
-            from sbbf_tool.file.all_rows import answer_for_all_rows  # most files have the column
+            # Most files have the column.
+            from sbbf_tool.file.all_rows import answer_for_all_rows, list_queried
 
-            queried, answers = answer_for_all_rows(
+            queried = list_queried(first.condition)
+            answers = answer_for_all_rows(
                 file,
                 first.condition,
                 also,
