@@ -94,19 +94,13 @@ def find_condition(
                 return ColumnCondition(values, NamedColumn(name, column.type_name), question)
             return _compare(reuse, column, name, values, compares(column))
     except NoColumnError as error:
-        missing = _find_missing(file, name, strict=strict)
+        # Most files have the columns that are queried.
+        from sbbf_tool.file.missing_column import find_missing
+
+        missing = find_missing(file, name, strict=strict)
         if missing is None:
             raise
         return ColumnCondition(values, missing.name_column(error), missing)
-
-
-def _find_missing(file: ParquetFile, name: str, *, strict: bool) -> MissingColumn | None:
-    """Return what is known of a column that the file lacks: see `missing_column`."""
-    # Most files have the columns that are queried.
-    from sbbf_tool.file.missing_column import find_missing
-
-    tables = file.context.reuse.tables
-    return find_missing(file, file.path, name, strict=strict, tables=tables)
 
 
 def _compare(
@@ -157,6 +151,7 @@ def describe_columns(file: ParquetFile, conditions: Iterable[ColumnCondition]) -
 def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:
     """Yield the condition for each column of the file, and for each other one of its table or of
     its folder."""
+    from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
     reuse = file.context.reuse
@@ -172,7 +167,7 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
         paths = {(key,) for key in partition_values(file.name)}
     other_paths = paths - {column.short_path for column in columns}
     for name in sorted(map(quote, other_paths)):
-        missing = _find_missing(file, name, strict=False)
+        missing = find_missing(file, name, strict=False)
         assert missing is not None, "only a table without a schema has no answer"
         fitting = []
         for value in values:
