@@ -13,8 +13,9 @@ import numpy as np
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.confirm import ROUNDED, ValueRows, can_confirm, find_values
+from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
-from sbbf_tool.file.judgment import FileCondition, PartOfFile, doubt_of_values
+from sbbf_tool.file.judgment import FileCondition, PartOfFile
 from sbbf_tool.file.pruning import (
     RowGroupAnswers,
     answer_null,
@@ -132,7 +133,7 @@ class _PartsInRows:
                 self._doubt(about.name, about.reason)
             return self._for_all_rows(truth)
         column = about.column
-        doubt = doubt_of_values(self._file, self._row_group, column)
+        doubt = doubt_of_chunk(self._file, self._row_group, column)
         if doubt is not None:
             return self._unknown(column, doubt)
         return self._read(of_file, about)

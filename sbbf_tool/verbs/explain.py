@@ -213,9 +213,9 @@ def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainRepo
     condition = FileCondition(file, expression)
     condition.narrow(range(file.footer.num_row_groups))
     indices = set()
-    for part in condition.parts.values():
-        if isinstance(part.about, Column):
-            indices.add(part.about.index)
+    for each in condition.conditions:
+        if isinstance(each.about, Question):
+            indices.add(each.about.column.index)
     row_groups = []
     for number in range(file.footer.num_row_groups):
         answers = dict.fromkeys((STATISTICS, DICTIONARY, FILTER), MAYBE)
