@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -177,11 +176,6 @@ def check_changeable(file: ParquetFile) -> None:
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """Return the columns with these names, in the schema's order; none without names. Raises the
-    errors of `ParquetFile.find_columns`."""
-    column_names = as_names(names)
-    if not column_names:
-        return []
-    columns = file.find_columns(column_names)
-    chosen = {column.index: column for column in columns}
-    return [chosen[index] for index in sorted(chosen)]
+    """Return the columns with these names, or all, in the schema's order. Raises the errors of
+    `ParquetFile.find_columns`."""
+    return sorted(file.find_columns(names), key=lambda column: column.index)

@@ -222,8 +222,6 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...]) -> set[ChunkKey]:
     """
     check_changeable(file)
     columns = choose_columns(file, names)
-    if not columns:
-        columns = list(file.footer.columns)
     for column in columns:
         _ensure_unlocked(file, column)
     column_indexes = {column.index for column in columns}

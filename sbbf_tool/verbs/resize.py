@@ -33,7 +33,6 @@ from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
@@ -136,7 +135,7 @@ class Resize(ChangingVerb[ResizeReport]):
         file = change.file
         names = tuple(self.columns)
         check_changeable(file)
-        stored = list(_stored_filters(file, choose_columns(file, names)))
+        stored = list(_stored_filters(file, names))
         plan = self._plan(change, stored)
         if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))
@@ -192,8 +191,7 @@ class Resize(ChangingVerb[ResizeReport]):
     def _filters_in_tail(self, file: ParquetFile) -> tuple[ResizedFilter, ...]:
         """Describe the filters that a change by this package wrote and that may be those of this
         verb; what they were is unknown."""
-        chosen = choose_columns(file, tuple(self.columns)) or file.footer.columns
-        indexes = {column.index for column in chosen}
+        indexes = {column.index for column in choose_columns(file, self.columns)}
         own_filters = find_own_tail(file).filters
         keys = [key for key in own_filters if key[1] in indexes]
         filters = []
@@ -268,14 +266,13 @@ def resize_filters(
     return Resize(columns, fpp, max_bytes)(path, Edit(**options), strict=strict)
 
 
-def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
-    """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one
-    cannot be interpreted."""
-    indexes = {column.index for column in columns or file.footer.columns}
-    chosen = [file.footer.columns[index] for index in sorted(indexes)]
+def _stored_filters(file: ParquetFile, names: tuple[str, ...]) -> Iterable[StoredFilter]:
+    """Yield the filters of the columns with these names, or of all; raise RefusedError if there is
+    none, or if one cannot be interpreted."""
+    columns = choose_columns(file, names)
     is_empty = True
     for row_group in range(file.footer.num_row_groups):
-        for column in chosen:
+        for column in columns:
             if file.footer.filter_place(row_group, column.index) is None:
                 continue
             place = place_of(file, (row_group, column.index))
@@ -290,7 +287,7 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
                 raise RefusedError(reason, file=file.name, place=place, hint=hint)
             is_empty = False
             yield stored
-    if is_empty and columns:
+    if is_empty and names:
         raise NothingToDoError(
             "the column has no filter to resize", file=file.name, place=f"column {columns[0].name}"
         )
