@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
@@ -222,7 +221,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     requests = request_filters(file, specs)
     facts = _gather_facts(file, policy, running, requests)
     whole_file = None
-    if any(rule.look_at_file for rule in running) and _has_filter(facts):
+    has_filter = any(column.filters for column in facts)
+    if has_filter and any(rule.look_at_file for rule in running):
         whole_file = gather_file(file, facts)
     findings = list(find_all(running, facts, policy.limits, whole_file))
     if any(rule.name == MISSING_FILTER for rule in running):
@@ -235,7 +235,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(_list_outcomes(policy, outcomes)),
+        rules=tuple(_list_outcomes(policy, outcomes.of)),
         findings=tuple(findings),
         named_columns=requests.named_columns,
         unreadable=(*unreadable_chunks(facts), *unread_statistics(facts)),
@@ -248,7 +248,6 @@ def _gather_facts(
 ) -> tuple[ColumnFacts, ...]:
     """Gather the facts that these rules judge, column by column, with the declarations."""
     reads = max(rule.reads for rule in running)
-    verify = verify_filter if reads is Reads.DATA else None
     max_fpp = policy.limits.max_fpp or 1
     sizes = {}
     for key, size in requests.sizes.items():
@@ -257,12 +256,9 @@ def _gather_facts(
         file,
         file.footer.columns,
         reads,
-        verify,
         keeps_oversized=True,
         with_folds=policy.limits.max_bytes_share is not None,
         sizes=sizes,
-        jobs=file.context.jobs,
-        progress=file.context.progress,
     )
     if not RULES_ABOUT_STATISTICS.isdisjoint(policy.select):
         facts = with_statistics(file, facts)
@@ -273,17 +269,15 @@ def _gather_facts(
     return tuple(judged)
 
 
-def _has_filter(facts: Iterable[ColumnFacts]) -> bool:
-    return any(column.filters for column in facts)
-
-
-def _list_outcomes(policy: Policy, outcomes: _Outcomes) -> Iterator[RuleOutcome]:
+def _list_outcomes(
+    policy: Policy, outcome_of: Callable[[Rule], tuple[str, str | None]]
+) -> Iterator[RuleOutcome]:
     """Yield the outcome of each rule, also of those that the policy excludes."""
     for rule in RULES:
         reason = policy.why_not(rule)
         outcome = NOT_RUN
         if reason is None:
-            outcome, reason = outcomes.of(rule)
+            outcome, reason = outcome_of(rule)
         severity = rule.severity_in(policy.limits)
         yield RuleOutcome(rule.name, severity, outcome, reason)
 
@@ -330,11 +324,7 @@ def _find_columns(
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
-    outcomes = []
-    for rule in RULES:
-        reason = policy.why_not(rule) or error.message
-        severity = rule.severity_in(policy.limits)
-        outcomes.append(RuleOutcome(rule.name, severity, NOT_RUN, reason))
+    outcomes = _list_outcomes(policy, lambda rule: (NOT_RUN, error.message))
     return CheckReport(
         redact(path),
         failed=True,
