@@ -14,7 +14,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.editing.build import (
@@ -47,6 +46,7 @@ from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import (
     FilterSpec,
     RequestedFilters,
+    declared_columns,
     request_filters,
     specs_for,
 )
@@ -192,8 +192,7 @@ class Apply(ChangingVerb[ApplyReport]):
         return False
 
     def named_columns(self) -> tuple[str, ...]:
-        names = chain.from_iterable(spec.columns for spec in self.declarations)
-        return tuple(dict.fromkeys(names))
+        return declared_columns(self.declarations)
 
     def request(self, path: FileName) -> tuple[object, ...]:
         return specs_for(self.declarations, path), self.remove_undeclared, self.engine_names
