@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +59,8 @@ class NamedColumns:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = tuple(dict.fromkeys(names))
-        self._types: dict[str, Counter[str]] = {name: Counter() for name in self._names}
-        self._missing: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        self._types = defaultdict[str, Counter[str]](Counter)
+        self._missing = defaultdict[str, Counter[str]](Counter)
         """Number of files that lack the column, by the error, which has similar names."""
         self._uncounted = 0
         """Number of files that may have the columns: they failed, or had nothing to do."""

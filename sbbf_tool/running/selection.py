@@ -311,12 +311,6 @@ class Selection:
             return True
         return self.where.accepts_values(live.partition, live.unknown, table.partition_types)
 
-    def ensure(self, needs: Needs, context: Context) -> None:
-        """Raise UsageError if the table lacks a column that a verb needs, or has only partition
-        values where the verb needs filters."""
-        self.ensure_stored(needs.filters)
-        self.ensure_columns(needs.columns, context)
-
     def ensure_stored(self, names: Iterable[str]) -> None:
         """Raise UsageError if the table has the values of a column with one of these names only as
         those of partitions."""

@@ -63,12 +63,13 @@ class Work(Generic[Report]):
 
     def on(self, selection: Selection) -> Work[Report]:
         """Return the same work on the files of a selection. Raises UsageError if its table lacks a
-        column that the verb needs."""
+        column that the verb needs, or has only partition values where the verb needs filters."""
         if selection.index is not None and not self.context.strict:
             selection.look_for(self.needs)
         if selection.table is None:
             return self
-        selection.ensure(self.needs, self.context)
+        selection.ensure_stored(self.needs.filters)
+        selection.ensure_columns(self.needs.columns, self.context)
         return self.of_table(selection.table_files())
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
@@ -139,12 +140,19 @@ class Work(Generic[Report]):
             for path, report in zip(paths, reports, strict=True):
                 row = None
                 if report is not None:
-                    status, reason = self.verb.outcome(path, report)
-                    row = Row(path, status, reason, 0, seconds, report)
+                    row = self.row_of(path, report, seconds)
                 rows.append(row)
             return rows
 
         return rows_of
+
+    def row_of(self, path: FileName, report: Any, seconds: float) -> Row[Report]:
+        """Return the row of a file with this report."""
+        status, reason = self.verb.outcome(path, report)
+        exit_code = 0
+        if status == REFUSED:
+            exit_code = RefusedError.exit_code
+        return Row(os.fspath(path), status, reason, exit_code, seconds, report)
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""
@@ -165,7 +173,7 @@ class Work(Generic[Report]):
             context = replace(self.context, jobs=jobs, progress=progress)
             with self.through():
                 report = verb.carry(file, context, self.edit)
-            status, reason = verb.outcome(file, report)
+            return self.row_of(file, report, time.monotonic() - started)
         except SbbfError as failed:
             # A table may delete the files of its earlier versions.
             is_old = isinstance(file, TableFile) and not file.is_live
@@ -179,9 +187,6 @@ class Work(Generic[Report]):
                 raise interrupt from None
             error = unexpected
             report = None
-        else:
-            exit_code = RefusedError.exit_code if status == REFUSED else 0
-            return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
         seconds = time.monotonic() - started
         return Row(path=name, seconds=seconds, report=report, error=error, **fields)
