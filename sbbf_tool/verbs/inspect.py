@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Unpack
 
@@ -247,8 +247,10 @@ def _chunk_report(
             fields |= _of_header(stored, meta.bytes)
             if measure and not stored.header.unsupported_reason:
                 fields |= _of_bitset(file, stored)
-                fields["warnings"] += _fill_warnings(fields, meta)
-                fields["saturated"] = _is_saturated(fields)
+                if fields["saturated"]:
+                    fields["warnings"] += (_SATURATED,)
+                elif not fields["fill_ratio"] and meta.non_null_values:
+                    fields["warnings"] += (_EMPTY,)
             fields |= of_draft
         except UnreadableError as error:
             fields["unreadable"] = error.with_place
@@ -264,21 +266,6 @@ def _chunk_report(
         **fields,
     )
     return report, stored
-
-
-def _is_saturated(fields: Mapping[str, Any]) -> bool:
-    estimated_fpp: float = fields["estimated_fpp"]
-    return estimated_fpp > sizing.SATURATED_FPP
-
-
-def _fill_warnings(fields: Mapping[str, Any], meta: ChunkMeta) -> tuple[str, ...]:
-    """Return the warning about a filter with too many bits, or with none although the chunk has
-    values."""
-    if _is_saturated(fields):
-        return (_SATURATED,)
-    if not fields["fill_ratio"] and meta.non_null_values:
-        return (_EMPTY,)
-    return ()
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
@@ -304,6 +291,7 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
         "estimated_fpp": bloom.fpp,
         "estimated_ndv": ndv,
         "bits_per_value": stored.header.num_bytes * 8 / ndv if ndv else None,
+        "saturated": bloom.fpp > sizing.SATURATED_FPP,
     }
 
 
