@@ -11,7 +11,6 @@ from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import doubt_of_numbers
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.parquet.filters import StoredFilter
@@ -45,24 +44,18 @@ def doubt_of_folder(
     Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of
     tables have no such folders.
     """
-    statement = find_statement(file, column)
-    if statement is None:
-        return None
-    if values is not None and all(statement.answer(value) == ABSENT for value in values):
-        return None
-    return f"{statement.reason}, which readers may use in place of the stored values"
-
-
-def find_statement(file: ParquetFile, column: Column) -> MissingColumn | None:
-    """Return what the folder of a file states of a column that the file stores."""
     if "=" not in file.name or len(column.path) > 1:
         return None
     if file.is_in_table or not file.source.can_reopen:
         return None
     from sbbf_tool.file.missing_column import statement_of
 
-    folder = os.path.dirname(file.name)
-    return statement_of(folder, column.path[0].casefold())
+    statement = statement_of(os.path.dirname(file.name), column.path[0].casefold())
+    if statement is None:
+        return None
+    if values is not None and all(statement.answer(value) == ABSENT for value in values):
+        return None
+    return f"{statement.reason}, which readers may use in place of the stored values"
 
 
 def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str | None:

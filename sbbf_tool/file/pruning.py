@@ -154,12 +154,10 @@ def narrow(
     Filters and dictionaries that are unreadable exclude nothing. Raises AuthenticationError: bytes
     that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group = []
-    for number in row_groups:
-        if filters_only:
-            by_row_group.append(without_statistics(file, number, question))
-        else:
-            by_row_group.append(query_statistics(file, number, question))
+    begin: Callable[[ParquetFile, int, Question], RowGroupAnswers] = query_statistics
+    if filters_only:
+        begin = without_statistics
+    by_row_group = [begin(file, number, question) for number in row_groups]
     undecided = {each.row_group: each.candidates for each in by_row_group if each.candidates}
     expect_filters(file, question, undecided)
     for each in by_row_group:

@@ -41,7 +41,8 @@ def report_rows(
         assert isinstance(first.about, MissingColumn)
         column = first.about.name
         column_type = None
-        text = _list_possible(first)
+        possible = [value for value in first.values if first.about.answer(value) != ABSENT]
+        text = ", ".join(map(text_of, possible))
     row_groups = condition.narrow(range(file.footer.num_row_groups), dialect)
     if confirms:
         from sbbf_tool.file.presence import confirm_condition  # most queries read filters alone
@@ -60,13 +61,6 @@ def report_rows(
         queried=(QueriedValue(text),),
         **describe_columns(file, condition.conditions),
     )
-
-
-def _list_possible(first: ColumnCondition) -> str:
-    """List the values that the rows of a file may have in a column that it lacks."""
-    assert isinstance(first.about, MissingColumn)
-    possible = [value for value in first.values if first.about.answer(value) != ABSENT]
-    return ", ".join(map(text_of, possible))
 
 
 def build_expression(condition: ColumnCondition) -> Expression:
