@@ -13,10 +13,10 @@ one text.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_iterable, check_jobs
+from sbbf_tool.arguments import check_jobs
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.context import Context
@@ -26,8 +26,8 @@ from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
 from sbbf_tool.running.selection import (
     Index,
-    ListedNames,
     Selection,
+    as_paths,
     find_index,
     find_table,
     full_name_of,
@@ -47,17 +47,10 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
 
 
-def _as_names(paths: Any) -> Any:
-    """Return paths as a tuple; an iterator and the names of a list are read as files are needed."""
-    if isinstance(paths, Iterator | ListedNames):
-        return paths
-    return tuple(map(os.fsdecode, as_iterable(paths)))
-
-
 class RunRequest(Frozen):
     """What a run is asked for besides its verb. Nothing is opened before `select` and `plan`."""
 
-    paths: Any = field(convert=_as_names)
+    paths: Any = field(convert=as_paths)
     """Names of files and folders, globs, URLs; or one table or index."""
     where: str | PathPredicate | None = None
     """Predicate on partitions."""
