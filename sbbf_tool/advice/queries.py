@@ -19,7 +19,6 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import query_row_group, query_statistics, without_statistics
 from sbbf_tool.file.question import Question
-from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
@@ -116,18 +115,18 @@ def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
     return 1 - (1 - fpp) ** values
 
 
-def count_query(file: ParquetFile, query: Query, reuse: Reuse | None) -> QueryCounts:
+def count_query(file: ParquetFile, query: Query) -> QueryCounts:
     """Count the row groups that remain after min, max, dictionaries and filters have pruned a
     query.
 
     A file that is not in the partitions of the query is not counted. Raises UsageError for a value
     that a column cannot hold.
     """
-    reuse = reuse or Reuse()
+    reuse = file.context.reuse
     questions = []
     missing = set()
     for condition in query.conditions:
-        about = _find_column(file, condition.column, reuse)
+        about = _find_column(file, condition.column)
         if about is None:
             missing.add(condition.column)
         elif isinstance(about, Column):
@@ -143,7 +142,7 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None) -> QueryCo
     others = None
     if query.others is not None:
         for name in columns_of(query.others):
-            if _find_column(file, name, reuse) is None:
+            if _find_column(file, name) is None:
                 missing.add(name)
         if not missing:
             others = FileCondition(file, query.others, strict=False)
@@ -155,16 +154,16 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None) -> QueryCo
     return counts
 
 
-def _find_column(file: ParquetFile, name: str, reuse: Reuse) -> Column | MissingColumn | None:
+def _find_column(file: ParquetFile, name: str) -> Column | MissingColumn | None:
     """Return the column with this name, or the value of the partition; None if the file has
     neither."""
     try:
         return find_column(file.footer.columns, name)
     except UsageError:
-        path = file.path
-        missing = find_missing(file, path, name, strict=False, tables=reuse.tables)
+        missing = find_missing(file, name, strict=False)
     if missing is None:
         return None
+    path = file.path
     is_partition = missing.is_partition or missing.partition_value is not None
     if isinstance(path, TableFile) and missing.name in path.partition_types:
         is_partition = True  # its value is null

@@ -78,7 +78,6 @@ class FileSurvey:
 def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     """Read the footer, the header of each dictionary page and the filters; for queries, also the
     dictionaries of the queried columns."""
-    reuse = file.context.reuse
     file.source.prefetch(_list_dictionary_headers(file))
     file.expect_filters(file.footer.columns, whole=True)
     geometries = _list_geometries(file)
@@ -93,7 +92,7 @@ def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
         footer_bytes=file.source.size - file.footer.start,
         row_groups=file.footer.num_row_groups,
         columns=tuple(columns),
-        queries=tuple(count_query(file, query, reuse) for query in queries),
+        queries=tuple(count_query(file, query) for query in queries),
     )
 
 

@@ -7,7 +7,7 @@ window at a time, and another process gets the ranges instead of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
@@ -33,13 +33,6 @@ if TYPE_CHECKING:
 
 _WINDOW = 1 << 20
 """Rows that are compared with the deleted ones together."""
-
-
-class AnswersForAllRows(NamedTuple):
-    """What is known of values that a file has in all its rows, or in none."""
-
-    queried: Sequence[QueriedValue]
-    answers: FileAnswers
 
 
 class RowRange(NamedTuple):
@@ -99,6 +92,18 @@ def _without(window: range, deletes: tuple[Deletes, ...]) -> list[int]:
     return rows.tolist()
 
 
+def list_queried(condition: ColumnCondition) -> tuple[QueriedValue, ...]:
+    """Return how the values of a column that the file lacks are reported, unless they are many."""
+    about = condition.about
+    assert isinstance(about, MissingColumn)
+    if len(condition.values) > MANY_VALUES:
+        return ()
+    return tuple(
+        QueriedValue(text_of(value), about.answer(value), about.reason)
+        for value in condition.values
+    )
+
+
 def answer_for_all_rows(
     file: ParquetFile,
     first: ColumnCondition,
@@ -107,7 +112,7 @@ def answer_for_all_rows(
     *,
     confirms: bool,
     with_rows: bool,
-) -> AnswersForAllRows:
+) -> FileAnswers:
     """Return what is known of the values of a column that the file lacks, in row groups that may
     satisfy all conditions. No condition is about a column of the file.
 
@@ -115,48 +120,32 @@ def answer_for_all_rows(
     """
     about = first.about
     assert isinstance(about, MissingColumn)
-    answers = [about.answer(value) for value in first.values]
-    texts = [text_of(value) for value in first.values]
-    queried: tuple[QueriedValue, ...] = ()
-    if len(texts) <= MANY_VALUES:
-        queried = tuple(
-            QueriedValue(text, answer, about.reason)
-            for text, answer in zip(texts, answers, strict=True)
-        )
     if not row_groups:
-        return AnswersForAllRows(queried, FileAnswers())
+        return FileAnswers()
     if not about.is_certain:
         unknown = InconclusiveRowGroups(row_groups, CANNOT_SAY, about.reason)
-        return AnswersForAllRows(queried, FileAnswers(inconclusive=(unknown,)))
-    possible = [at for at, answer in enumerate(answers) if answer == MAYBE]
-    if confirms:
-        confirmed = _confirm(file, first, also, row_groups, possible, with_rows=with_rows)
-        return AnswersForAllRows(queried, confirmed)
-    hits = (Hit(texts[at], row_groups, MAYBE, about.reason, position=at) for at in possible)
-    return AnswersForAllRows(queried, FileAnswers(tuple(hits)))
+        return FileAnswers(inconclusive=(unknown,))
+    hits = []
+    certain = {}
+    for at, value in enumerate(first.values):
+        if about.answer(value) == MAYBE:
+            hits.append(Hit(text_of(value), row_groups, MAYBE, about.reason, position=at))
+            if about.is_in_all_rows(value):
+                certain[at] = text_of(value)
+    if not confirms:
+        return FileAnswers(tuple(hits))
+    starts = file.footer.first_rows()
+    ranges = tuple(RowRange(at, starts[at], starts[at + 1]) for at in row_groups)
+    rows = AllRows(ranges, file.deletes, tuple(certain.values()), about.name)
+    return _confirm(hits, certain, rows, _doubt_of(also) or "", with_rows=with_rows)
 
 
 def _confirm(
-    file: ParquetFile,
-    first: ColumnCondition,
-    also: Sequence[NarrowedCondition],
-    row_groups: tuple[int, ...],
-    possible: Sequence[int],
-    *,
-    with_rows: bool,
+    hits: Sequence[Hit], certain: Collection[int], rows: AllRows, doubt: str, *, with_rows: bool
 ) -> FileAnswers:
-    """Return which of the values at the `possible` positions all rows have, and which rows these
-    are."""
-    about = first.about
-    assert isinstance(about, MissingColumn)
-    texts = {at: text_of(first.values[at]) for at in possible}
-    certain = [at for at in possible if about.is_in_all_rows(first.values[at])]
-    certain_texts = tuple(texts[at] for at in certain)
-    starts = file.footer.first_rows()
-    ranges = tuple(RowRange(at, starts[at], starts[at + 1]) for at in row_groups)
-    rows = AllRows(ranges, file.deletes, certain_texts, about.name)
-    doubt = _doubt_of(also)
-    counts = dict.fromkeys(row_groups, 0)
+    """Return which of the values all rows have, and which rows these are. Those at the `certain`
+    positions are present, unless the rows are in doubt."""
+    counts = dict.fromkeys((each.row_group for each in rows.ranges), 0)
     unreadable: tuple[str, ...] = ()
     try:
         counts = rows.counts()
@@ -167,21 +156,22 @@ def _confirm(
         doubt = error.message
     if not counts:
         return FileAnswers()
-    if doubt is not None:
-        certain = []
-    groups = tuple(counts)
+    if doubt:
+        certain = ()
+    row_groups = tuple(counts)
     num_rows = sum(counts.values())
-    hits = []
-    for at in possible:
+    confirmed = []
+    for hit in hits:
+        at = hit.position
         if at in certain:
-            hits.append(Hit(texts[at], groups, PRESENT, None, num_rows, at))
+            confirmed.append(Hit(hit.value, row_groups, PRESENT, None, num_rows, at))
         else:
-            reason = doubt or about.reason
-            hits.append(Hit(texts[at], groups, CANNOT_SAY, reason, position=at))
+            reason = doubt or hit.reason
+            confirmed.append(Hit(hit.value, row_groups, CANNOT_SAY, reason, position=at))
     listed: Sequence[RowMatch] = ()
     if with_rows and certain:
         listed = LongSequence(RowMatch, rows, num_rows * len(certain))
-    return FileAnswers(tuple(hits), (), tuple_of_few(listed), unreadable)
+    return FileAnswers(tuple(confirmed), (), tuple_of_few(listed), unreadable)
 
 
 def _doubt_of(also: Sequence[NarrowedCondition]) -> str | None:

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.confirm import ROUNDED, can_confirm, find_values
+from sbbf_tool.file.confirm import ROUNDED, ValueRows, can_confirm, find_values
+from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
-from sbbf_tool.file.judgment import FileCondition, PartOfFile, doubt_of_values
-from sbbf_tool.file.pruning import answer_null, query_or_doubt, without_statistics
+from sbbf_tool.file.judgment import FileCondition, PartOfFile
+from sbbf_tool.file.pruning import (
+    RowGroupAnswers,
+    answer_null,
+    query_or_doubt,
+    without_statistics,
+)
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
@@ -32,10 +38,12 @@ from sbbf_tool.predicates import (
     ensure_answered,
     judge,
 )
+from sbbf_tool.reports.probe import RowGroupAnswer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.columns import Column
 
 
@@ -49,6 +57,16 @@ class DecidedRows(NamedTuple):
     doubt: str | None = None
     """Why reading does not show it."""
     unreadable: Sequence[str] = ()
+
+
+class ReadValues(NamedTuple):
+    """The values that were read in a row group."""
+
+    values: list[ValueRows]
+    rest: RowGroupAnswers
+    """What reading does not show."""
+    unreadable: Sequence[str] = ()
+    """Column chunks that cannot be read: place and reason."""
 
 
 def decide_rows(condition: FileCondition, row_group: int) -> DecidedRows:
@@ -115,7 +133,7 @@ class _PartsInRows:
                 self._doubt(about.name, about.reason)
             return self._for_all_rows(truth)
         column = about.column
-        doubt = doubt_of_values(self._file, self._row_group, column)
+        doubt = doubt_of_chunk(self._file, self._row_group, column)
         if doubt is not None:
             return self._unknown(column, doubt)
         return self._read(of_file, about)
@@ -166,22 +184,12 @@ class _PartsInRows:
         """Find the rows that have one of the values, as `probe` confirms them."""
         column = question.column
         nulls = self._find_nulls(column)
-        uncertain = equals.uncertainty(self._file.footer, column)
-        if uncertain:
-            return self._unknown(column, uncertain)
-        for at, literal in question.verdicts:
-            if not can_confirm(question, at):
-                return self._unknown(column, literal.note or CANNOT_SAY)
         answers = without_statistics(self._file, self._row_group, question)
-        certain = np.zeros_like(nulls)
-        rounded = np.zeros_like(nulls)
-        for match, rows in find_values(self._file, question, answers):
-            flags = rounded if match.is_rounded else certain
-            flags[np.asarray(rows, np.int64)] = True
-        rounded &= ~certain
-        if rounded.any():
-            self._doubt(column.name, ROUNDED)
-        return Truth(certain | rounded, ~(certain | nulls), nulls)
+        found = find_rows(self._file, question, answers)
+        self.unreadable += found.unreadable
+        if found.doubt is not None:
+            self._doubt(column.name, found.doubt)
+        return Truth(found.possible, ~(found.certain | nulls), nulls)
 
     def _compare(self, of_file: PartOfFile, question: Question) -> Truth:
         """Compare all values of a chunk with the constant of a part."""
@@ -211,3 +219,54 @@ class _PartsInRows:
             may_be_false[values.rows] = fails
         self._nulls[column.index] = nulls
         return Truth(may_be_true, may_be_false, nulls)
+
+
+def find_rows(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> DecidedRows:
+    """Find the rows of a row group that have one of the values, as `probe` confirms them."""
+    content = read_values(file, question, answers)
+    num_rows = file.footer.num_rows(answers.row_group) or 0
+    certain = np.zeros(num_rows, np.bool_)
+    rounded = np.zeros_like(certain)
+    for match, rows in content.values:
+        flags = rounded if match.is_rounded else certain
+        flags[np.asarray(rows, np.int64)] = True
+    doubt = _find_doubt(content.rest)
+    if doubt is not None:
+        return DecidedRows(certain, np.ones_like(certain), doubt, content.unreadable)
+    if (rounded & ~certain).any():
+        doubt = ROUNDED
+    return DecidedRows(certain, certain | rounded, doubt, content.unreadable)
+
+
+def read_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> ReadValues:
+    """Read a column chunk: return the rows of the values that are there, and what reading does not
+    show."""
+    if answers.doubt is not None:
+        return ReadValues([], answers)
+    values = query_or_doubt("column chunk", find_values, file, question, answers)
+    if isinstance(values, BulkAnswer):
+        assert values.unreadable is not None
+        unread = answers._replace(data=values)
+        return ReadValues([], unread, (values.unreadable,))
+    verdicts = {**answers.verdicts}
+    for at in verdicts:
+        if can_confirm(question, at):
+            verdicts[at] = RowGroupAnswer(answers.row_group, ABSENT)
+    answer = BulkAnswer()
+    uncertain = equals.uncertainty(file.footer, question.column)
+    if uncertain:
+        answer = BulkAnswer(answer=CANNOT_SAY, reason=uncertain)
+    rest = answers._replace(data=answer, verdicts=verdicts)
+    return ReadValues(values, rest)
+
+
+def _find_doubt(answers: RowGroupAnswers) -> str | None:
+    """Return why a row group may hold values that reading does not show; None if it holds none."""
+    if answers.is_absent:
+        return None
+    if answers.answers.reason:
+        return answers.answers.reason
+    for verdict in answers.verdicts.values():
+        if not verdict.is_absent and verdict.reason:
+            return verdict.reason
+    return CANNOT_SAY

@@ -3,7 +3,7 @@ reading its pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from types import MappingProxyType
@@ -15,14 +15,14 @@ from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.parquet.columns import quote
+from sbbf_tool.parquet.columns import Column, quote
 from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.reports.probe import UnfitValue
 from sbbf_tool.reports.rows import NamedColumn
 
 if TYPE_CHECKING:
     from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.parquet.columns import Column
 
     Compared = bool | Callable[[object], bool]
     """All values, none, or those that a function accepts."""
@@ -94,19 +94,13 @@ def find_condition(
                 return ColumnCondition(values, NamedColumn(name, column.type_name), question)
             return _compare(reuse, column, name, values, compares(column))
     except NoColumnError as error:
-        missing = _find_missing(file, name, strict=strict)
+        # Most files have the columns that are queried.
+        from sbbf_tool.file.missing_column import find_missing
+
+        missing = find_missing(file, name, strict=strict)
         if missing is None:
             raise
         return ColumnCondition(values, missing.name_column(error), missing)
-
-
-def _find_missing(file: ParquetFile, name: str, *, strict: bool) -> MissingColumn | None:
-    """Return what is known of a column that the file lacks: see `missing_column`."""
-    # Most files have the columns that are queried.
-    from sbbf_tool.file.missing_column import find_missing
-
-    tables = file.context.reuse.tables
-    return find_missing(file, file.path, name, strict=strict, tables=tables)
 
 
 def _compare(
@@ -129,9 +123,35 @@ def _is_accepted(accepts: Compared, value: object) -> bool:
     return accepts if isinstance(accepts, bool) else accepts(value)
 
 
+def describe_columns(file: ParquetFile, conditions: Iterable[ColumnCondition]) -> dict[str, Any]:
+    """Return the fields of a report on these conditions: what the file has under the names of
+    columns, the values that they cannot hold, and words about values that may be written in another
+    notation than they were read in.
+
+    Of a file in a table, the columns that it lacks are left out.
+    """
+    named_columns: dict[str, NamedColumn] = {}
+    unfit: list[UnfitValue] = []
+    warnings: list[str] = []
+    for condition in conditions:
+        question = condition.about
+        if isinstance(question, Question):
+            unfit += question.unfit
+            warnings += question.warnings(file.footer)
+        elif file.is_in_table:
+            continue
+        named_columns.setdefault(condition.named.name, condition.named)
+    return {
+        "named_columns": tuple(named_columns.values()),
+        "unfit": tuple(unfit),
+        "warnings": tuple(warnings),
+    }
+
+
 def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]:
     """Yield the condition for each column of the file, and for each other one of its table or of
     its folder."""
+    from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
     reuse = file.context.reuse
@@ -147,7 +167,7 @@ def list_conditions(file: ParquetFile, values: Any) -> Iterator[ColumnCondition]
         paths = {(key,) for key in partition_values(file.name)}
     other_paths = paths - {column.short_path for column in columns}
     for name in sorted(map(quote, other_paths)):
-        missing = _find_missing(file, name, strict=False)
+        missing = find_missing(file, name, strict=False)
         assert missing is not None, "only a table without a schema has no answer"
         fitting = []
         for value in values:

@@ -71,8 +71,7 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
     """Find the values that a row group may hold in its pages. Raises UnreadableError and
     RefusedError if its pages cannot be read."""
     alone = []
-    pairs = zip(question.verdicts, answers.verdicts, strict=True)
-    for (at, _), verdict in pairs:
+    for at, verdict in answers.verdicts.items():
         if not verdict.is_absent and can_confirm(question, at):
             alone.append(at)
     if not alone:

@@ -11,19 +11,16 @@ from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import doubt_of_numbers
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.parquet.filters import StoredFilter
 
-IN_PLACE = "which readers may use in place of the stored values"
-
 
 def doubt_of_chunk(
-    file: ParquetFile, row_group: int, column: Column, values: Iterable[object]
+    file: ParquetFile, row_group: int, column: Column, values: Iterable[object] | None = None
 ) -> str | None:
     """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of
-    `values`; None if they may."""
+    `values`, or any value at all; None if they may."""
     locked = file.encryption_of(row_group, column)
     if locked:
         return locked
@@ -38,29 +35,27 @@ def doubt_of_chunk(
     )
 
 
-def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object]) -> str | None:
+def doubt_of_folder(
+    file: ParquetFile, column: Column, values: Iterable[object] | None
+) -> str | None:
     """Return why a stored column may not have its stored values for a reader: the folder states one
-    of `values` for the same column.
+    of `values`, or any value, for the same column.
 
     Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of
     tables have no such folders.
     """
-    statement = find_statement(file, column)
-    if statement is None or all(statement.answer(value) == ABSENT for value in values):
-        return None
-    return f"{statement.reason}, {IN_PLACE}"
-
-
-def find_statement(file: ParquetFile, column: Column) -> MissingColumn | None:
-    """Return what the folder of a file states of a column that the file stores."""
     if "=" not in file.name or len(column.path) > 1:
         return None
     if file.is_in_table or not file.source.can_reopen:
         return None
     from sbbf_tool.file.missing_column import statement_of
 
-    folder = os.path.dirname(file.name)
-    return statement_of(folder, column.path[0].casefold())
+    statement = statement_of(os.path.dirname(file.name), column.path[0].casefold())
+    if statement is None:
+        return None
+    if values is not None and all(statement.answer(value) == ABSENT for value in values):
+        return None
+    return f"{statement.reason}, which readers may use in place of the stored values"
 
 
 def doubt_of_variant(file: ParquetFile, row_group: int, column: Column) -> str | None:

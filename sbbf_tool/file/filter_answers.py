@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, check_block
 from sbbf_tool.bloom.spec import block_index
@@ -26,6 +26,7 @@ from sbbf_tool.reports.probe import NO_FILTER
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.parquet.columns import Column
 
 
 # Reading a whole bitset costs about as much as this many reads of one block.
@@ -93,22 +94,26 @@ def expect_filters(
 ) -> None:
     """Announce that the filters of these row groups will be queried, each for its candidates: see
     `Source.prefetch`."""
+    column = question.column
+    hashes = {}
+    for row_group, candidates in by_row_group.items():
+        hashes[row_group], _ = question.hashes_in(candidates)
     file.expect_filters(
-        [question.column],
-        also=_likely_blocks(file, question, by_row_group),
-        row_groups=[*by_row_group],
+        [column], also=_likely_blocks(file, column, hashes), row_groups=[*by_row_group]
     )
-    file.source.prefetch(_blocks(file, question, by_row_group))
+    file.source.prefetch(_blocks(file, column, hashes))
+
+
+_Hashes: TypeAlias = Mapping[int, memoryview]
+"""The hashes that are looked for, by row group."""
 
 
 def _likely_blocks(
-    file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
+    file: ParquetFile, column: Column, by_row_group: _Hashes
 ) -> Iterator[tuple[int, int]]:
     """Predict the ranges to read from the recorded lengths of the filters, so that most probes need
     one round trip."""
-    column = question.column
-    for row_group, candidates in by_row_group.items():
-        hashes, _ = question.hashes_in(candidates)
+    for row_group, hashes in by_row_group.items():
         place = file.footer.filter_place(row_group, column.index)
         if place is None or place.length is None or place.length <= 0:
             continue
@@ -126,13 +131,9 @@ def _likely_blocks(
                 yield start + block * BLOCK_BYTES, BLOCK_BYTES
 
 
-def _blocks(
-    file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
-) -> Iterator[tuple[int, int]]:
+def _blocks(file: ParquetFile, column: Column, by_row_group: _Hashes) -> Iterator[tuple[int, int]]:
     """Yield the ranges of these row groups that `may_hold` will read."""
-    column = question.column
-    for row_group, candidates in by_row_group.items():
-        hashes, _ = question.hashes_in(candidates)
+    for row_group, hashes in by_row_group.items():
         if file.encryption_of(row_group, column) is not None:
             continue
         try:

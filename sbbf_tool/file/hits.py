@@ -67,14 +67,14 @@ def find_answers(question: Question, answers: Sequence[RowGroupAnswers]) -> File
 
 def list_hits(
     question: Question,
-    row_groups: Mapping[int, Sequence[int]],
+    row_groups: Mapping[int, Iterable[int]],
     counts: Mapping[int, int] | None = None,
 ) -> Sequence[Hit]:
     """List the hits of few values, by position, each with the row groups whose filters may hold it;
     or, with the number of rows that have each, those that certainly hold it."""
     answer = MAYBE if counts is None else PRESENT
     rows = (
-        (question.text(at), tuple(row_groups[at]), answer, None, counts and counts[at], at)
+        (question.text(at), tuple(sorted(row_groups[at])), answer, None, counts and counts[at], at)
         for at in sorted(row_groups)
     )
     if len(question) <= MANY_VALUES:
@@ -117,10 +117,10 @@ def _list_hits_alone(
 ) -> dict[int, list[HitFields]]:
     """List the fields of the hits of each value that no filter decides about, by position."""
     hits: dict[int, list[HitFields]] = {}
-    for place, (at, literal) in enumerate(question.verdicts):
+    for at, literal in question.verdicts.items():
         row_groups = defaultdict[tuple[str, str | None], list[int]](list)
         for each in answers:
-            verdict = each.verdicts[place]
+            verdict = each.verdicts[at]
             if not verdict.is_absent:
                 row_groups[verdict.answer, verdict.reason].append(each.row_group)
         hits[at] = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.conditions import ColumnCondition, find_condition
-from sbbf_tool.file.doubts import IN_PLACE, doubt_of_chunk, find_statement
+from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.partition_order import truth_of
 from sbbf_tool.file.pruning import (
     DICTIONARY,
@@ -50,7 +50,6 @@ from sbbf_tool.predicates import (
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.columns import Column
 
@@ -63,7 +62,6 @@ class PartOfFile(NamedTuple):
     """A part of a condition, and what a file has of its column."""
 
     part: Comparison | IsNull
-    about: Column | MissingColumn
     condition: ColumnCondition
     keys: tuple[KeyRange, ...] | None = None
     """The keys of the constants in the order of the column; None without such an order."""
@@ -129,6 +127,11 @@ class FileCondition:
         """By what row groups are excluded by the values of a part."""
         self.unreadable: list[str] = []
         self._filters_only = filters_only
+
+    @property
+    def conditions(self) -> list[ColumnCondition]:
+        """The conditions on columns by its parts."""
+        return [of_file.condition for of_file in self.parts.values()]
 
     def notes(self) -> list[str]:
         """Describe how values were read, and the parts that nothing answers."""
@@ -247,14 +250,14 @@ def find_part(file: ParquetFile, part: Comparison | IsNull, *, strict: bool | No
     about = condition.about
     if not isinstance(about, Question):
         about.judge(part)  # raises for a constant that is no value of the type
-        return PartOfFile(part, about, condition)
+        return PartOfFile(part, condition)
     if any(literal.is_null for literal in about.literals) and isinstance(part, Comparison):
         with file.locate_errors():
             raise UsageError(f"{part.text}: no value equals NULL", hint="write column IS NULL")
     keys = None
     if isinstance(part, Comparison):
         keys = _find_keys(file, about.column, part)
-    return PartOfFile(part, about.column, condition, keys)
+    return PartOfFile(part, condition, keys)
 
 
 def _find_keys(file: ParquetFile, column: Column, part: Comparison) -> tuple[KeyRange, ...] | None:
@@ -286,21 +289,13 @@ def fits(column: Column, constant: Constant) -> bool:
     return column.physical != "BOOLEAN" and not may_be_text(column)
 
 
-def doubt_of_values(file: ParquetFile, row_group: int, column: Column) -> str | None:
-    """Return why nothing that a file states of a chunk says what a reader finds in it."""
-    statement = find_statement(file, column)
-    if statement is not None:
-        return f"{statement.reason}, {IN_PLACE}"
-    return doubt_of_chunk(file, row_group, column, ())
-
-
 def judge_chunk(
     file: ParquetFile, row_group: int, question: Question, of_file: PartOfFile
 ) -> Truth:
     """Return what a part may be by the statistics of a chunk."""
     column = question.column
     part = of_file.part
-    if doubt_of_values(file, row_group, column) or not of_file.is_answered:
+    if doubt_of_chunk(file, row_group, column) or not of_file.is_answered:
         return ANYTHING
     meta = file.footer.chunk_meta(row_group, column.index)
     answer, _ = answer_null(file, row_group, column)

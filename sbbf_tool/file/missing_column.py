@@ -32,7 +32,6 @@ from sbbf_tool.reports.rows import PARTITION, NamedColumn
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.storage.places import TableFinder
 
 _ALL_NULL = "the file does not have the column, so that all its rows are null"
 
@@ -94,25 +93,23 @@ class MissingColumn(NamedTuple):
         return NamedColumn(self.name, None, reason)
 
 
-def find_missing(
-    file: ParquetFile, name: object, column: str, *, strict: bool, tables: TableFinder
-) -> MissingColumn | None:
+def find_missing(file: ParquetFile, column: str, *, strict: bool) -> MissingColumn | None:
     """Return what is known of a column that the file lacks; None if that is an error.
 
-    It is an error with `strict`, unless a folder states its value, or `name`, by which the file was
-    opened, is that of a file in a table with a schema. `tables` caches which folders are tables.
+    It is an error with `strict`, unless a folder states its value, or the file is in a table with a
+    schema.
     """
-    if isinstance(name, TableFile):
-        return _find_in_table(file, name, column)
-    missing = _find_in_folder(file, column, tables)
+    if isinstance(file.path, TableFile):
+        return _find_in_table(file, file.path, column)
+    missing = _find_in_folder(file, column)
     if strict and not missing.is_partition:
         return None
     return missing
 
 
-def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:
+def _find_in_folder(file: ParquetFile, column: str) -> MissingColumn:
     """Return what is known of a column that a file outside of tables lacks."""
-    if _may_belong_to_table(file, tables):
+    if _may_belong_to_table(file):
         reason = "the file does not have the column, to which its table may give another name"
         return MissingColumn(column, reason, is_certain=False)
     names = {part.casefold() for part in (_first_part(column), column)}
@@ -156,11 +153,11 @@ def _first_part(column: str) -> str:
         return column
 
 
-def _may_belong_to_table(file: ParquetFile, tables: TableFinder) -> bool:
+def _may_belong_to_table(file: ParquetFile) -> bool:
     if not file.source.can_reopen:
         return False
     try:
-        return tables.managing_table(file.name) is not None
+        return file.context.reuse.tables.managing_table(file.name) is not None
     except SbbfError:
         # The store denies listing.
         return True

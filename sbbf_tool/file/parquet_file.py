@@ -28,7 +28,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.file.context import Context
 from sbbf_tool.file.interrupted import explain, parse_stored_footer
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import Deletes, TableFile
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
@@ -43,7 +43,6 @@ from sbbf_tool.storage.source import PlannedSource, Source
 # are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
-    from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.parquet.values import PlainValues
     from sbbf_tool.storage.inputs import FileIn, Readable
 

@@ -239,32 +239,30 @@ def _parse_number(text: str) -> tuple[bool, Decimal]:
     return False, number
 
 
-_PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
+_PARSERS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
     (
-        re.compile(
-            r"u?(tiny|small|big|huge)?int(eger)?\d*|byte|short|long|float\d*|double|real|decimal"
-        ),
+        r"u?(tiny|small|big|huge)?int(eger)?\d*|byte|short|long|float\d*|double|real|decimal",
         _parse_number,
         "a number",
     ),
-    (re.compile("string|varchar|char|text"), str, "text"),
-    (re.compile("date"), iso8601.parse_date, "a date, such as '2026-01-31'"),
+    ("string|varchar|char|text", str, "text"),
+    ("date", iso8601.parse_date, "a date, such as '2026-01-31'"),
     (
-        re.compile(r"timestamp\w*"),
+        r"timestamp\w*",
         lambda text: iso8601.parse_timestamp(text)[:2],
         "a timestamp, such as '2026-01-31T12:30:00Z'",
     ),
     (
-        re.compile("time"),
+        "time",
         lambda text: iso8601.parse_time(text)[:2],
         "a time of day, such as '12:30:00'",
     ),
     (
-        re.compile("bool(ean)?"),
+        "bool(ean)?",
         lambda text: {"true": True, "false": False}[text.lower()],
         "true or false",
     ),
-    (re.compile("uuid"), UUID, "a UUID"),
+    ("uuid", UUID, "a UUID"),
 )
 """How values of a type are parsed so that they compare as in the type, and what they are; bytes and
 unknown types have no such form."""
@@ -278,7 +276,7 @@ def parse_value(text: str, type_name: str) -> Any:
     """
     base = type_name.partition("(")[0].strip().lower()
     for pattern, parse, form in _PARSERS:
-        if not pattern.fullmatch(base):
+        if not re.fullmatch(pattern, base):
             continue
         try:
             return parse(text)

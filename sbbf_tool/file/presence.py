@@ -14,21 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sbbf_tool.file.condition_rows import DecidedRows, decide_rows
-from sbbf_tool.file.confirm import (
-    ROUNDED,
-    Match,
-    ValueRows,
-    can_confirm,
-    drop_deleted,
-    find_values,
-    keep_rows,
+from sbbf_tool.file.condition_rows import (
+    DecidedRows,
+    ReadValues,
+    decide_rows,
+    find_rows,
+    read_values,
 )
+from sbbf_tool.file.confirm import ROUNDED, Match, ValueRows, drop_deleted, keep_rows
 from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.hits import FileAnswers, find_answers, tuple_of_few
-from sbbf_tool.file.pruning import RowGroupAnswers, query_or_doubt
 from sbbf_tool.file.question import Question
-from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.reports.probe import (
     PRESENT,
@@ -45,16 +41,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.conditions import NarrowedCondition
     from sbbf_tool.file.judgment import FileCondition
     from sbbf_tool.file.parquet_file import ParquetFile
-
-
-class _ReadValues(NamedTuple):
-    """The values that were read in a row group."""
-
-    values: list[ValueRows]
-    rest: RowGroupAnswers
-    """What reading does not show."""
-    unreadable: Sequence[str] = ()
-    """Column chunks that cannot be read: place and reason."""
+    from sbbf_tool.file.pruning import RowGroupAnswers
 
 
 class _Subject(NamedTuple):
@@ -121,9 +108,9 @@ def confirm_values(
     rest: list[RowGroupAnswers] = []
     unreadable: list[str] = []
 
-    def read_values() -> Iterator[tuple[int, list[ValueRows]]]:
+    def values_by_row_group() -> Iterator[tuple[int, list[ValueRows]]]:
         for each in answers:
-            content = _read(file, question, each)
+            content = read_values(file, question, each)
             if content.values or not content.rest.is_absent:
                 content = _keep_rows(file, content, also, condition)
             unreadable.extend(content.unreadable)
@@ -131,7 +118,7 @@ def confirm_values(
             yield each.row_group, content.values
 
     subject = _Subject(question.column.name, question.text)
-    present = _conclude(file, subject, read_values(), with_rows=with_rows)
+    present = _conclude(file, subject, values_by_row_group(), with_rows=with_rows)
     open_answers = find_answers(question, rest)
     return FileAnswers(
         (*present.hits, *open_answers.hits),
@@ -224,37 +211,12 @@ def _list_rows(
             yield row_group, first_row + row, subject.text(at), subject.name, at
 
 
-def _read(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> _ReadValues:
-    """Read a column chunk: return the rows of the values that are there, and what reading does not
-    show."""
-    if answers.doubt is not None:
-        return _ReadValues([], answers)
-    values = query_or_doubt("column chunk", find_values, file, question, answers)
-    if isinstance(values, BulkAnswer):
-        assert values.unreadable is not None
-        unread = answers._replace(data=values)
-        return _ReadValues([], unread, (values.unreadable,))
-    verdicts = []
-    pairs = zip(question.verdicts, answers.verdicts, strict=True)
-    for (at, _), verdict in pairs:
-        if can_confirm(question, at):
-            verdicts.append(RowGroupAnswer(answers.row_group, ABSENT))
-        else:
-            verdicts.append(verdict)
-    answer = BulkAnswer()
-    uncertain = equals.uncertainty(file.footer, question.column)
-    if uncertain:
-        answer = BulkAnswer(answer=CANNOT_SAY, reason=uncertain)
-    rest = answers._replace(data=answer, verdicts=verdicts)
-    return _ReadValues(values, rest)
-
-
 def _keep_rows(
     file: ParquetFile,
-    content: _ReadValues,
+    content: ReadValues,
     also: Sequence[NarrowedCondition],
     condition: FileCondition | None,
-) -> _ReadValues:
+) -> ReadValues:
     """Keep the rows that satisfy the other conditions."""
     if not also and condition is None:
         return content
@@ -286,9 +248,9 @@ def _keep_rows(
         answer = CANNOT_SAY if is_any_possible else ABSENT
         verdict = RowGroupAnswer(number, answer, reason)
         bulk_answer = BulkAnswer(b"", answer, reason)
-        rest = rest._replace(data=bulk_answer, verdicts=[verdict] * len(rest.verdicts))
+        rest = rest._replace(data=bulk_answer, verdicts=dict.fromkeys(rest.verdicts, verdict))
     kept = keep_rows(values, certain.__getitem__)
-    return _ReadValues(kept, rest, unreadable)
+    return ReadValues(kept, rest, unreadable)
 
 
 def _find_rows(
@@ -303,27 +265,7 @@ def _find_rows(
         return DecidedRows(certain, np.ones_like(possible), reason)
     if not possible.any():
         return DecidedRows(certain, certain)
-    rounded = np.zeros_like(possible)
-    content = _read(file, about, condition.answers[row_group])
-    for match, rows in content.values:
-        flags = rounded if match.is_rounded else certain
-        flags[np.asarray(rows, np.int64)] = True
-    doubt = _find_doubt(content.rest)
-    if doubt is not None:
-        return DecidedRows(certain, np.ones_like(possible), doubt, content.unreadable)
-    either = certain | rounded
-    if (possible & either & ~certain).any():
-        doubt = ROUNDED
-    return DecidedRows(certain, either, doubt, content.unreadable)
-
-
-def _find_doubt(answers: RowGroupAnswers) -> str | None:
-    """Return why a row group may hold values that reading does not show; None if it holds none."""
-    if answers.is_absent:
-        return None
-    if answers.answers.reason:
-        return answers.answers.reason
-    for verdict in answers.verdicts:
-        if not verdict.is_absent and verdict.reason:
-            return verdict.reason
-    return CANNOT_SAY
+    found = find_rows(file, about, condition.answers[row_group])
+    if found.doubt == ROUNDED and not (possible & found.possible & ~found.certain).any():
+        return found._replace(doubt=None)
+    return found

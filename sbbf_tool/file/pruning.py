@@ -10,7 +10,7 @@ stand in folders and tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -62,8 +62,9 @@ class RowGroupAnswers(NamedTuple):
     row_group: int
     candidates: Candidates
     """The values that statistics leave, for which the other means are queried."""
-    verdicts: Sequence[RowGroupAnswer]
-    """Answer of statistics for each of the question's `verdicts`, which no other means answers."""
+    verdicts: Mapping[int, RowGroupAnswer]
+    """Answer of statistics for each of the question's `verdicts`, which no other means answers, by
+    position."""
     doubt: str | None = None
     """Why nothing that the file states of the chunk excludes a value; see `doubts`."""
     filter: BulkAnswer = _NOT_QUERIED
@@ -105,7 +106,7 @@ class RowGroupAnswers(NamedTuple):
         """Whether it holds none of the values."""
         if self.is_undecided or self.answers.values:
             return False
-        return all(each.is_absent for each in self.verdicts)
+        return all(each.is_absent for each in self.verdicts.values())
 
     def by_statistics(self) -> list[RowGroupAnswer]:
         """Return what statistics say of each value."""
@@ -115,7 +116,7 @@ class RowGroupAnswers(NamedTuple):
         _, owners = self.question.hashes_in(self.candidates)
         for at in owners:
             by_value[at] = inside
-        for (at, _), verdict in zip(self.question.verdicts, self.verdicts, strict=True):
+        for at, verdict in self.verdicts.items():
             by_value[at] = verdict
         return by_value
 
@@ -153,12 +154,10 @@ def narrow(
     Filters and dictionaries that are unreadable exclude nothing. Raises AuthenticationError: bytes
     that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group = []
-    for number in row_groups:
-        if filters_only:
-            by_row_group.append(without_statistics(file, number, question))
-        else:
-            by_row_group.append(query_statistics(file, number, question))
+    begin: Callable[[ParquetFile, int, Question], RowGroupAnswers] = query_statistics
+    if filters_only:
+        begin = without_statistics
+    by_row_group = [begin(file, number, question) for number in row_groups]
     undecided = {each.row_group: each.candidates for each in by_row_group if each.candidates}
     expect_filters(file, question, undecided)
     for each in by_row_group:
@@ -212,9 +211,9 @@ BoundsOf = Callable[[Footer, int, Column], Bounds | None]
 def without_statistics(file: ParquetFile, row_group: int, question: Question) -> RowGroupAnswers:
     """Return what is known of a row group before anything is queried."""
     doubt = doubt_of_chunk(file, row_group, question.column, question.values)
-    verdicts = []
-    for _, literal in question.verdicts:
-        verdicts.append(RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note))
+    verdicts = {}
+    for at, literal in question.verdicts.items():
+        verdicts[at] = RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
     return RowGroupAnswers(question, row_group, question.candidates(), verdicts, doubt)
 
 
@@ -227,7 +226,8 @@ def query_statistics(
     doubt = doubt_of_chunk(file, row_group, column, question.values)
     if doubt is not None:
         candidates = question.candidates(answer=CANNOT_SAY, reason=doubt)
-        verdicts = [RowGroupAnswer(row_group, CANNOT_SAY, doubt)] * len(question.verdicts)
+        verdict = RowGroupAnswer(row_group, CANNOT_SAY, doubt)
+        verdicts = dict.fromkeys(question.verdicts, verdict)
         return RowGroupAnswers(question, row_group, candidates, verdicts, doubt)
     limits = None
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
@@ -237,10 +237,10 @@ def query_statistics(
         candidates = question.candidates(limits)
         if limits is None:
             candidates = candidates._replace(answer=CANNOT_SAY, reason=_NO_BOUNDS)
-    verdicts = []
-    for _, literal in question.verdicts:
+    verdicts = {}
+    for at, literal in question.verdicts.items():
         answer, note = _answer_special(file, row_group, column, literal, limits)
-        verdicts.append(RowGroupAnswer(row_group, answer, note))
+        verdicts[at] = RowGroupAnswer(row_group, answer, note)
     return RowGroupAnswers(question, row_group, candidates, verdicts)
 
 

@@ -95,11 +95,11 @@ class Question:
         return [parser.parse(position, value) for position, value in enumerate(self.values)]
 
     @cached_property
-    def verdicts(self) -> list[tuple[int, Literal]]:
-        """The values that no filter decides about, except those that the column cannot hold, each
-        with its position."""
+    def verdicts(self) -> dict[int, Literal]:
+        """The values that no filter decides about, except those that the column cannot hold, by
+        position."""
         special = self.row.special.items()
-        return [(at, literal) for at, literal in special if literal.verdict not in (None, ABSENT)]
+        return {at: literal for at, literal in special if literal.verdict not in (None, ABSENT)}
 
     @cached_property
     def index(self) -> HashIndex:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.file.conditions import ColumnCondition
+from sbbf_tool.file.conditions import ColumnCondition, describe_columns
 from sbbf_tool.file.hits import FileAnswers
 from sbbf_tool.file.judgment import FileCondition
 from sbbf_tool.file.missing_column import MissingColumn
-from sbbf_tool.file.question import Question
 from sbbf_tool.file.texts import text_of
 from sbbf_tool.parquet.notation import ABSENT
-from sbbf_tool.predicates import AnyOf, Comparison, Constant, Expression, IsNull, columns_of, join
-from sbbf_tool.reports.probe import CONDITION, Hit, ProbeReport, QueriedValue, UnfitValue
+from sbbf_tool.predicates import AnyOf, Comparison, Constant, Expression, IsNull, columns_of
+from sbbf_tool.reports.probe import CONDITION, Hit, ProbeReport, QueriedValue
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.reports.rows import NamedColumn
 
 _MOST_IN_TEXT = 10
 
@@ -45,7 +41,8 @@ def report_rows(
         assert isinstance(first.about, MissingColumn)
         column = first.about.name
         column_type = None
-        text = _list_possible(first)
+        possible = [value for value in first.values if first.about.answer(value) != ABSENT]
+        text = ", ".join(map(text_of, possible))
     row_groups = condition.narrow(range(file.footer.num_row_groups), dialect)
     if confirms:
         from sbbf_tool.file.presence import confirm_condition  # most queries read filters alone
@@ -60,34 +57,13 @@ def report_rows(
         condition.unreadable,
         column=column,
         type=column_type,
-        named_columns=tuple(name_columns(condition)),
-        unfit=tuple(list_unfit(condition)),
-        warnings=tuple(list_warnings(condition)),
         notes=tuple(condition.notes()),
         queried=(QueriedValue(text),),
+        **describe_columns(file, condition.conditions),
     )
 
 
-def _list_possible(first: ColumnCondition) -> str:
-    """List the values that the rows of a file may have in a column that it lacks."""
-    assert isinstance(first.about, MissingColumn)
-    possible = [value for value in first.values if first.about.answer(value) != ABSENT]
-    return ", ".join(map(text_of, possible))
-
-
-def join_conditions(
-    file: ParquetFile,
-    conditions: Sequence[ColumnCondition],
-    others: Expression,
-    *,
-    filters_only: bool,
-) -> FileCondition:
-    """Join values by column, and another condition, into one condition."""
-    expressions = [_build_expression(each) for each in conditions]
-    return FileCondition(file, join([*expressions, others]), filters_only=filters_only)
-
-
-def _build_expression(condition: ColumnCondition) -> Expression:
+def build_expression(condition: ColumnCondition) -> Expression:
     """Build the condition that a column has one of the values."""
     name = condition.named.name
     constants = [Constant(text_of(value)) for value in condition.values if value is not None]
@@ -103,30 +79,3 @@ def _build_expression(condition: ColumnCondition) -> Expression:
     if len(parts) == 1:
         return parts[0]
     return AnyOf(tuple(parts), " OR ".join(part.text for part in parts))
-
-
-def name_columns(condition: FileCondition) -> Iterator[NamedColumn]:
-    """Yield what the file has under the names of columns; of a file in a table, the columns that it
-    lacks are left out."""
-    names = set()
-    for of_file in condition.parts.values():
-        named = of_file.condition.named
-        is_missing = not isinstance(of_file.condition.about, Question)
-        if named.name not in names and not (condition.file.is_in_table and is_missing):
-            names.add(named.name)
-            yield named
-
-
-def list_unfit(condition: FileCondition) -> Iterator[UnfitValue]:
-    """Yield the values that columns of the file cannot hold."""
-    for of_file in condition.parts.values():
-        if isinstance(of_file.condition.about, Question):
-            yield from of_file.condition.about.unfit
-
-
-def list_warnings(condition: FileCondition) -> Iterator[str]:
-    """Yield words about values that may be written in another notation than they were read in."""
-    for of_file in condition.parts.values():
-        about = of_file.condition.about
-        if isinstance(about, Question):
-            yield from about.warnings(condition.file.footer)

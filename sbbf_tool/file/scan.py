@@ -8,7 +8,7 @@ answers and errors never depend on this module.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -93,28 +93,28 @@ class ScannedFile(NamedTuple):
     """Of each row group, if the kind wants them; of the first one if only warnings depend on
     it."""
 
+    @property
+    def question(self) -> Question:
+        question = self.judgment.question
+        assert question is not None, "filters are judged or taken"
+        return question
+
     def warnings(self) -> tuple[str, ...]:
         """Return words about a value that may be meant otherwise than it was read."""
-        assert self.judgment.question is not None
         bounds = None
         if self.details:
             bounds = self.details[0].bounds
-        return self.judgment.question.warnings_beside(bounds or ())
+        return self.question.warnings_beside(bounds or ())
 
     def hits(self) -> Sequence[Hit]:
         """Return the values that the file may hold."""
-        question = self.judgment.question
-        assert question is not None
-        owners = question.row.owners
         if len(self.hashes) > MANY_VALUES * _HIT_WIDTH:
-            return find_answers(question, tuple(self._answers(question))).hits
-        row_groups: dict[int, list[int]] = {}
+            return find_answers(self.question, tuple(self._answers())).hits
+        # A value may have several hashes.
+        row_groups = defaultdict[int, set[int]](set)
         for row_group, place in self._groups_and_places():
-            numbers = row_groups.setdefault(owners[place], [])
-            # A value may have several hashes.
-            if row_group not in numbers[-1:]:
-                numbers.append(row_group)
-        return list_hits(question, row_groups)
+            row_groups[self.question.row.owners[place]].add(row_group)
+        return list_hits(self.question, row_groups)
 
     def row_groups_with_hits(self) -> set[int]:
         """Return the row groups that may hold a value."""
@@ -122,18 +122,15 @@ class ScannedFile(NamedTuple):
 
     def present(self, *, with_rows: bool) -> FileAnswers:
         """Return the values that rows have, and these rows."""
-        question = self.judgment.question
-        assert question is not None
+        question = self.question
         owners = question.row.owners
         # A value may have several hashes, and a hash several values.
         groups, numbers, places = (self.matches[at::_ROW_WIDTH] for at in range(1, _ROW_WIDTH))
         rows = sorted(set(zip(groups, numbers, map(owners.__getitem__, places), strict=True)))
-        row_groups: dict[int, list[int]] = {}
-        counts: Counter[int] = Counter()
+        row_groups = defaultdict[int, set[int]](set)
+        counts = Counter[int]()
         for row_group, _, at in rows:
-            numbers = row_groups.setdefault(at, [])
-            if row_group not in numbers[-1:]:
-                numbers.append(row_group)
+            row_groups[at].add(row_group)
             counts[at] += 1
         hits = list_hits(question, row_groups, counts)
         if not with_rows:
@@ -146,11 +143,9 @@ class ScannedFile(NamedTuple):
         """Return the rows that have the values as columns of numpy, in the order of the file."""
         import numpy as np  # most scans list few rows
 
-        question = self.judgment.question
-        assert question is not None
         numbers = np.asarray(self.matches, np.int64).reshape(-1, _ROW_WIDTH)
         positions = numbers[:, 3]
-        owners = question.row.owners
+        owners = self.question.row.owners
         if not isinstance(owners, range):
             positions = np.asarray(owners)[positions]
         return MatchColumns(numbers[:, 1], numbers[:, 2], positions)
@@ -158,13 +153,14 @@ class ScannedFile(NamedTuple):
     def _groups_and_places(self) -> Iterator[tuple[int, int]]:
         return zip(self.hashes[1::_HIT_WIDTH], self.hashes[2::_HIT_WIDTH], strict=True)
 
-    def _answers(self, question: Question) -> Iterator[RowGroupAnswers]:
+    def _answers(self) -> Iterator[RowGroupAnswers]:
         """Yield what is known of the values in each row group that may hold any."""
+        question = self.question
         owners = question.row.owners
         candidates = Candidates(range(0), range(0))
         for row_group, hashes in groupby(self._groups_and_places(), itemgetter(0)):
             values = bitmap_of(owners[place] for _, place in hashes)
-            yield RowGroupAnswers(question, row_group, candidates, (), filter=BulkAnswer(values))
+            yield RowGroupAnswers(question, row_group, candidates, {}, filter=BulkAnswer(values))
 
 
 class MatchColumns(NamedTuple):

@@ -18,13 +18,12 @@ from sbbf_tool.file.hash_row import HashRow
 from sbbf_tool.file.question import Question
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import equals, statistics
-from sbbf_tool.parquet.columns import PHYSICAL_TYPES
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
 from sbbf_tool.parquet.footer_structs import table_of_structs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet._scan import Kind
-    from sbbf_tool.parquet.columns import Column
     from sbbf_tool.parquet.footer import Footer
 
 LEFT_OUT = (

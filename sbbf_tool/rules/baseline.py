@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from operator import itemgetter
+from pathlib import PurePath
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import named
@@ -30,7 +31,8 @@ class Baseline:
         self._keys = {_key(*finding) for finding in findings}
         self._folders: list[str] = []
         if path is not None:
-            self._folders = list(dict.fromkeys([*_folders_above(path), os.getcwd()]))
+            folders_above = map(str, PurePath(os.path.abspath(path)).parents)
+            self._folders = list(dict.fromkeys([*folders_above, os.getcwd()]))
         self.covered = 0
         """Findings that `subtract` has removed."""
 
@@ -66,10 +68,7 @@ class Baseline:
                 reason = "the baseline covers its findings"
                 outcomes[at] = replace(outcome, outcome=IN_BASELINE, reason=reason)
         least = SEVERITIES.index(report.fail_on)
-        failed = False
-        for finding in findings:
-            if SEVERITIES.index(finding.severity) <= least:
-                failed = True
+        failed = any(SEVERITIES.index(finding.severity) <= least for finding in findings)
         return replace(report, findings=tuple(findings), rules=tuple(outcomes), failed=failed)
 
 
@@ -103,15 +102,6 @@ def read_baseline(name: str | os.PathLike[str]) -> Baseline:
         hint = "save the report of a check as JSON or Parquet"
         raise UsageError("the baseline is not a report of a check", file=path, hint=hint) from None
     return Baseline(findings, path)
-
-
-def _folders_above(path: str) -> Iterator[str]:
-    """Yield the folder of a file, and those above it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    yield folder
-    while folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-        yield folder
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:

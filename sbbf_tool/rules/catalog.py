@@ -20,7 +20,7 @@ from sbbf_tool.reports.findings import ERROR, SEVERITIES, RuleReport
 from sbbf_tool.rules import correctness, efficiency, policy
 from sbbf_tool.rules import format as format_rules
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.rules.filter_spec import FilterSpec, declared_columns
 from sbbf_tool.rules.rule import AnyRule, Limits, Rule, ensure_valid
 from sbbf_tool.storage.globs import matches_any
 
@@ -159,8 +159,7 @@ class Policy:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that must have a filter, and those for which filters are declared."""
-        names = chain.from_iterable(spec.columns for spec in self.limits.filters)
-        return tuple(dict.fromkeys(names))
+        return declared_columns(self.limits.filters)
 
     @property
     def depends_on_kinds(self) -> bool:

@@ -214,8 +214,7 @@ def _has_own_rule(column: ColumnFacts) -> bool:
 
 
 def _unused(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    is_requested = column.filters or any(chunk.target is not None for chunk in column.chunks)
-    if not is_requested or _has_own_rule(column):
+    if _has_own_rule(column) or not (column.filters or column.targets):
         return
     reason = unused_in(column.footer, column.column, limits.engines)
     if reason is not None:

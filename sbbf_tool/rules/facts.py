@@ -179,6 +179,11 @@ class ColumnFacts(Frozen):
         return tuple(chunk for chunk in self.chunks if chunk.place is not None)
 
     @property
+    def targets(self) -> set[Sizing]:
+        """The sizes that are requested for filters of the column."""
+        return {chunk.target for chunk in self.chunks if chunk.target is not None}
+
+    @property
     def is_bare(self) -> bool:
         """Whether no rule has anything to examine: no filter, stated place or compared statistics,
         and no filter that the policy declares."""
@@ -225,32 +230,24 @@ def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
     return tuple(unreadable)
 
 
-Verify = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterVerification]
-
-
-def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
+def gather(
     file: ParquetFile,
     columns: Sequence[Column],
     reads: Reads,
-    verify: Verify | None = None,
     row_groups: Sequence[int] | None = None,
     *,
     keeps_oversized: bool = False,
     with_folds: bool = False,
     sizes: Mapping[ChunkKey, Sizing] | None = None,
-    jobs: int | None = 1,
-    progress: Progress | None = None,
 ) -> tuple[ColumnFacts, ...]:
-    """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify`
-    queries each filter for its chunk's values.
+    """Gather the facts about these columns as far as `reads` goes; if that is DATA, each filter is
+    queried for its chunk's values, several concurrently unless the file has little data.
 
     With `row_groups`, only chunks in those row groups are gathered, without the facts that need all
     chunks. A page with more bytes than may be decompressed raises OversizedPageError, unless
     `keeps_oversized` is set, which records the page as a fact. Filters are folded if they are
     large for their data, or `with_folds`, and those of the chunks in `sizes` are judged by these
-    sizes. `jobs` threads
-    (None: one per core) verify filters concurrently; for a file with little data, filters are
-    verified one after the other. `progress` is called as filters are verified.
+    sizes.
     """
     footer = file.footer
     numbers = range(footer.num_row_groups) if row_groups is None else row_groups
@@ -267,13 +264,15 @@ def gather(  # noqa: PLR0913  what is gathered is chosen by keywords
         measure = partial(
             _with_bits,
             file,
-            verify=verify,
+            reads=reads,
             keeps_oversized=keeps_oversized,
             with_folds=with_folds,
         )
-        if verify is None:
-            progress = None
-            jobs = 1
+        jobs: int | None = 1
+        progress = None
+        if reads is Reads.DATA:
+            jobs = file.context.jobs
+            progress = file.context.progress
         chunks |= _measure(file, chunks, sizes, measure, jobs, progress)
     for key, target in sizes.items():
         chunk = chunks.get(key)
@@ -410,7 +409,7 @@ def _with_bits(
     chunk: ChunkFacts,
     target: Sizing | None,
     *,
-    verify: Verify | None,
+    reads: Reads,
     keeps_oversized: bool,
     with_folds: bool,
 ) -> ChunkFacts:
@@ -423,10 +422,12 @@ def _with_bits(
     judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
     with_folds |= stored.length > LARGE_SHARE * chunk.chunk_bytes
     measured = replace(chunk, bits=_bits_of(bloom, with_folds), judgment=judgment)
-    if verify is None:
+    if reads < Reads.DATA:
         return measured
+    from sbbf_tool.file.membership import verify_filter  # loads numpy
+
     try:
-        return replace(measured, verification=verify(file, stored, bloom))
+        return replace(measured, verification=verify_filter(file, stored, bloom))
     except OversizedPageError as error:
         if not keeps_oversized:
             raise

@@ -143,6 +143,11 @@ def specs_for(specs: Iterable[FilterSpec], file: FileName) -> tuple[FilterSpec, 
     return tuple(spec for spec in specs if spec.matches(file))
 
 
+def declared_columns(specs: Iterable[FilterSpec]) -> tuple[str, ...]:
+    """Return the names of the columns of these specs, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(spec.columns for spec in specs)))
+
+
 def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
     if not is_url(name) and not is_table_name(name):
@@ -183,8 +188,7 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
         else:
             sizes[key] = spec_by_column[column].size_for(file, key)
     judges = {column: spec.judge for column, spec in spec_by_column.items()}
-    names = dict.fromkeys(chain.from_iterable(spec.columns for spec in specs))
-    named_columns = file.name_columns(names)
+    named_columns = file.name_columns(declared_columns(specs))
     return RequestedFilters(sizes, named_columns, judges, required, without_values)
 
 

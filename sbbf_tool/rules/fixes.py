@@ -60,8 +60,7 @@ complete = partial(add, rebuild=None)
 def target_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the false-positive rate of a new filter: the usual one, unless a limit or a
     declaration demands less."""
-    declared = (chunk.target.fpp for chunk in column.chunks if chunk.target is not None)
-    return min(DEFAULT_FPP, limits.max_fpp or 1, *declared)
+    return min(DEFAULT_FPP, limits.max_fpp or 1, *(size.fpp for size in column.targets))
 
 
 def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
@@ -70,8 +69,7 @@ def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
     highest = min(sizing.SATURATED_FPP, limits.max_fpp or 1)
     if column.judge == "existence":
         return highest
-    declared = (chunk.target.fpp for chunk in column.chunks if chunk.target is not None)
-    return min([highest, *(FPP_TOLERANCE * fpp for fpp in declared)])
+    return min([highest, *(FPP_TOLERANCE * size.fpp for size in column.targets)])
 
 
 def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
@@ -104,10 +102,9 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     """
     if _gets_no_filter(column) or any(chunk.encryption is not None for chunk in column.chunks):
         return None
-    sizes = {chunk.target for chunk in column.chunks if chunk.target is not None}
-    if len(sizes) != 1:
+    if len(column.targets) != 1:
         return None
-    (size,) = sizes
+    (size,) = column.targets
     rebuild = None
     if column.filters and column.judge != "existence":
         rebuild = "weak"
@@ -127,7 +124,7 @@ def _gets_no_filter(column: ColumnFacts) -> bool:
 
 def remove(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that removes the filters; None if they are requested and can be built."""
-    if any(chunk.target is not None for chunk in column.chunks) and not _gets_no_filter(column):
+    if column.targets and not _gets_no_filter(column):
         return None
     return _fix_of(column, "remove_filters")
 
@@ -135,11 +132,7 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix | None:
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that also removes the bytes of the filters, because they must not stay in the
     file."""
-    return _fix_of(
-        column,
-        "remove_filters",
-        compact=True,
-    )
+    return _fix_of(column, "remove_filters", compact=True)
 
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -149,15 +142,11 @@ def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
         # No command resizes a draft.
         if chunk.stored is not None and chunk.stored.header.readings:
             return rebuild(column, limits)
-    return _fix_of(
-        column,
-        "resize_filters",
-        fpp=target_fpp(column, limits),
-    )
+    return _fix_of(column, "resize_filters", fpp=target_fpp(column, limits))
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
-    return _resize(column, sizing.MAX_BYTES)
+    return _fix_of(column, "resize_filters", max_bytes=sizing.MAX_BYTES)
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -174,7 +163,9 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
         if rate is None:
             return add(column, limits)
         is_too_high |= rate > highest
-    return None if is_too_high else _resize(column, most)
+    if is_too_high:
+        return None
+    return _fix_of(column, "resize_filters", max_bytes=most)
 
 
 def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
@@ -187,11 +178,3 @@ def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
     if num_bytes < most:
         return fpp
     return dict(folds).get(most)
-
-
-def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
-    return _fix_of(
-        column,
-        "resize_filters",
-        max_bytes=num_bytes,
-    )

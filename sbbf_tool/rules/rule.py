@@ -19,7 +19,7 @@ from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
-from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.rules.filter_spec import FilterSpec, declared_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,7 @@ class Limits:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter in every row group."""
-        names: dict[str, None] = {}
-        for spec in self.filters:
-            if spec.judge != "size":
-                names.update(dict.fromkeys(spec.columns))
-        return tuple(names)
+        return declared_columns(spec for spec in self.filters if spec.judge != "size")
 
     @property
     def judged(self) -> tuple[FilterSpec, ...]:

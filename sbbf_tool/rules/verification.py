@@ -3,7 +3,6 @@ filters."""
 
 from __future__ import annotations
 
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
@@ -26,10 +25,7 @@ def report_of(file: ParquetFile, names: tuple[str, ...] = ()) -> VerifyReport:
     Raises the errors of `ParquetFile.find_columns`.
     """
     columns = file.find_columns(names)
-    context = file.context
-    facts = gather(
-        file, columns, Reads.DATA, verify_filter, jobs=context.jobs, progress=context.progress
-    )
+    facts = gather(file, columns, Reads.DATA)
     verifications = []
     for column in facts:
         for chunk in column.filters:
@@ -62,8 +58,8 @@ def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
         column=column.name,
         type=column.column.type_name,
         offset=chunk.place.offset,
-        header_bytes=None if stored is None else stored.header_bytes,
-        bitset_bytes=None if stored is None else stored.header.num_bytes,
+        header_bytes=stored and stored.header_bytes,
+        bitset_bytes=stored and stored.header.num_bytes,
         stated_length=chunk.place.length,
         cause=None if tried is None else tried.cause,
         explanation=None if tried is None else tried.explanation,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.plan import PlanPart
-    from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import LiveFile
 
 _SAMPLE_FILES = 8
@@ -47,33 +46,27 @@ def estimate_cost(part: PlanPart) -> ChangeCost:
     files = [live for live in selection.live_files() if not live.unchangeable]
     total = sum(live.bytes or 0 for live in files)
     sample = files[:: max(1, len(files) // _SAMPLE_FILES)][:_SAMPLE_FILES]
-    new_filters = part.verb.new_filters()
-    edit = part.work.edit
+    share = _filter_share(part, sample)
     filter_bytes = None
-    if new_filters is not None and edit is not None:
-        spec, rebuild = new_filters
-        share = _filter_share(selection, sample, spec, rebuild, part.work.context)
-        filter_bytes = None if share is None else int(total * share)
+    if share is not None:
+        filter_bytes = int(total * share)
     shares_blocks = bool(files) and places.shares_blocks(files[0].path)
     return ChangeCost(len(files), total, filter_bytes, len(sample), shares_blocks)
 
 
-def _filter_share(
-    selection: Selection,
-    sample: Sequence[LiveFile],
-    spec: FilterSpec,
-    rebuild: Rebuild | None,
-    context: Context,
-) -> float | None:
+def _filter_share(part: PlanPart, sample: Sequence[LiveFile]) -> float | None:
     """Return the bytes of new filters for each byte of these files; None if they are known for none
     of the files."""
-    assert selection.table is not None
-    table_files = selection.table_files()
+    new_filters = part.verb.new_filters()
+    table = part.selection.table
+    if new_filters is None or part.work.edit is None or table is None:
+        return None
+    table_files = part.selection.table_files()
     data_bytes = 0
     filter_bytes = 0
     for live in sample:
-        with selection.table.access.through():
-            estimate = _filter_bytes(table_files.file(live.path), spec, rebuild, context)
+        with table.access.through():
+            estimate = _filter_bytes(table_files.file(live.path), part.work.context, *new_filters)
         if estimate is not None and live.bytes:
             data_bytes += live.bytes
             filter_bytes += estimate
@@ -81,7 +74,7 @@ def _filter_share(
 
 
 def _filter_bytes(
-    path: TableFile, spec: FilterSpec, rebuild: Rebuild | None, context: Context
+    path: TableFile, context: Context, spec: FilterSpec, rebuild: Rebuild | None
 ) -> int | None:
     """Return the bytes of a file's new filters if all values are distinct; None if the file cannot
     have them."""

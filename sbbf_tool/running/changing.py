@@ -12,12 +12,11 @@ from sbbf_tool.editing.targets import ensure_one_way
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load
 from sbbf_tool.running.discover import folders_of
-from sbbf_tool.running.table import Change
+from sbbf_tool.running.table import Change, TableChange
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.running.selection import Selection
-    from sbbf_tool.running.table import TableChange
     from sbbf_tool.running.work import Work
 
 

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
-from sbbf_tool.frozen import Frozen
+from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table, specs_for
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.selection import Selection, find_table
@@ -31,7 +31,7 @@ class DeclaredPaths(Frozen):
     where: PathPredicate | None
     declarations: tuple[FilterSpec, ...] | None = None
     """None for files that need not be declared."""
-    live: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+    live: Mapping[str, AbstractSet[str]] = field(factory=dict)
     """Absolute paths of the live files, by the folder of each of some tables, which ends with a
     slash."""
 
@@ -94,8 +94,7 @@ def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> l
     return [table for table in tables if table is not None]
 
 
-@dataclass(frozen=True, eq=False)
-class DeclaredFiles:
+class DeclaredFiles(NamedTuple):
     """Files for which there are declarations: those of a table, or any others."""
 
     selection: Selection

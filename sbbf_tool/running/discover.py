@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,14 +118,12 @@ def stat_file(path: str) -> ListedFile:
     """Return a file as `list_file` does; request size and ETag of an object from its store."""
     if not is_url(path):
         return list_file(path)
-    try:
+    with suppress(SbbfError):
         size_and_tag = size_and_etag(path)
-    except SbbfError:
-        return ListedFile(path)
-    if size_and_tag is None:
-        return ListedFile(path)
-    size, etag = size_and_tag
-    return ListedFile(path, size, etag=etag)
+        if size_and_tag is not None:
+            size, etag = size_and_tag
+            return ListedFile(path, size, etag=etag)
+    return ListedFile(path)
 
 
 def skip(file: ListedFile) -> Row[Any]:

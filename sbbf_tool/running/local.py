@@ -186,9 +186,53 @@ class LocalRunner:
         # If there are fewer files than workers, the other workers are threads that process the
         # chunks of each file.
         workers = min(len(first), self.workers)
-        return _by_processes(
-            chain(first, files), work, workers, self.workers // workers, self.workers, self.rest
-        )
+        return self._by_processes(chain(first, files), work, workers)
+
+    def _by_processes(
+        self, files: Iterable[ListedFile], work: Work[Report], workers: int
+    ) -> Iterator[Row[Report]]:
+        """Yield the rows in the order of the files; submit only a few tasks in advance. If the
+        iteration ends early, `rest` gets the others."""
+        from sbbf_tool.running.processes import Processes, Task, WorkerContext
+
+        ahead: deque[Task[str, Row[Report]]] = deque()
+        ready: deque[Row[Report]] = deque()
+
+        def rows_of_first() -> Iterator[Row[Report]]:
+            ready.extend(processes.rows(ahead[0], attrgetter("path"), _build_lost_row))
+            ahead.popleft()
+            while ready:
+                yield ready[0]
+                ready.popleft()
+
+        context = WorkerContext(work.of_table(None))
+        with Processes(workers, context) as processes:
+            try:
+                for files_of_task in pack(
+                    files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK
+                ):
+                    ensure_uninterrupted()
+                    is_large = (
+                        work.needs.threads
+                        and _cost(files_of_task[0], work) > TASK_COST * self.workers
+                    )
+                    # A large file is processed alone: its chunks use all workers.
+                    while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
+                        yield from rows_of_first()
+                    paths = [file.path for file in files_of_task]
+                    table_files = work.table_files and work.table_files.only(paths)
+                    jobs = self.workers if is_large else self.workers // workers
+                    rows = partial(_rows, context, table_files, jobs)
+                    again = partial(_rows_again, rows, context, table_files, files_of_task)
+                    task = Task(paths, rows, again)
+                    ahead.append(processes.submit(task))
+                    if is_large:
+                        yield from rows_of_first()
+                while ahead:
+                    yield from rows_of_first()
+            except BaseException:
+                self.rest += [*ready, *processes.interrupt(ahead)]
+                raise
 
     def _by_threads(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these objects, of which the first ones are listed now."""
@@ -236,55 +280,6 @@ def _memory_of(file: ListedFile, work: Work[object]) -> int:
     if file.bytes is None:
         return _DATA_MEMORY // 4
     return min(file.bytes, _DATA_MEMORY if work.reads_data else _FOOTER_MEMORY)
-
-
-def _by_processes(
-    files: Iterable[ListedFile],
-    work: Work[Report],
-    workers: int,
-    jobs: int,
-    all_jobs: int,
-    rest: list[Any],
-) -> Iterator[Row[Report]]:
-    """Yield the rows in the order of the files; submit only a few tasks in advance. If the
-    iteration ends early, `rest` gets the others."""
-    from sbbf_tool.running.processes import Processes, Task, WorkerContext
-
-    ahead: deque[Task[str, Row[Report]]] = deque()
-    ready: deque[Row[Report]] = deque()
-
-    def rows_of_first() -> Iterator[Row[Report]]:
-        ready.extend(processes.rows(ahead[0], attrgetter("path"), _build_lost_row))
-        ahead.popleft()
-        while ready:
-            yield ready[0]
-            ready.popleft()
-
-    context = WorkerContext(work.of_table(None))
-    with Processes(workers, context) as processes:
-        try:
-            for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
-                ensure_uninterrupted()
-                is_large = (
-                    work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
-                )
-                # A large file is processed alone: its chunks use all workers.
-                while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
-                    yield from rows_of_first()
-                paths = [file.path for file in files_of_task]
-                table_files = work.table_files and work.table_files.only(paths)
-                jobs_of_task = all_jobs if is_large else jobs
-                rows = partial(_rows, context, table_files, jobs_of_task)
-                again = partial(_rows_again, rows, context, table_files, files_of_task)
-                task = Task(paths, rows, again)
-                ahead.append(processes.submit(task))
-                if is_large:
-                    yield from rows_of_first()
-            while ahead:
-                yield from rows_of_first()
-        except BaseException:
-            rest += [*ready, *processes.interrupt(ahead)]
-            raise
 
 
 def _rows(

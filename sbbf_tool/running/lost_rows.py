@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from sbbf_tool.errors import RefusedError, SbbfError
+from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, ListedFile, Row
+from sbbf_tool.reports.rows import FAILED, SKIPPED, ListedFile, Row
 from sbbf_tool.running.discover import list_file, stat_file
 from sbbf_tool.running.work import Work
 
@@ -39,9 +39,7 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
         with ParquetFile.open(row.path, work.context) as file:
             restored = work.verb.recognise(file, report, listed.bytes, edit)
         if restored is not None:
-            status, reason = work.verb.outcome(row.path, restored)
-            exit_code = RefusedError.exit_code if status == REFUSED else 0
-            return Row(row.path, status, reason, exit_code, row.seconds, restored)
+            return work.row_of(row.path, restored, row.seconds)
     except SbbfError:
         pass  # the warning says what is not known
     if report is None:

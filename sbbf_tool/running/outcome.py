@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import NothingToDoError
@@ -22,8 +22,6 @@ from sbbf_tool.reports.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from sbbf_tool.running.table import Commit, TableChange
 
 NOTHING_TO_DO = "nothing to do"
@@ -61,8 +59,8 @@ class NamedColumns:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = tuple(dict.fromkeys(names))
-        self._types: dict[str, Counter[str]] = {name: Counter() for name in self._names}
-        self._missing: dict[str, Counter[str]] = {name: Counter() for name in self._names}
+        self._types = defaultdict[str, Counter[str]](Counter)
+        self._missing = defaultdict[str, Counter[str]](Counter)
         """Number of files that lack the column, by the error, which has similar names."""
         self._uncounted = 0
         """Number of files that may have the columns: they failed, or had nothing to do."""

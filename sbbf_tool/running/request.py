@@ -13,20 +13,21 @@ one text.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_iterable, check_jobs
+from sbbf_tool.arguments import check_jobs
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.plan import Plan, PlanPart
 from sbbf_tool.running.selection import (
-    ListedNames,
+    Index,
     Selection,
+    as_paths,
     find_index,
     find_table,
     full_name_of,
@@ -39,26 +40,17 @@ from sbbf_tool.verbs.verb import Verb
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.plan import Watch
-    from sbbf_tool.running.selection import Index
     from sbbf_tool.running.state import State
     from sbbf_tool.running.table import Table
-
-
-def _as_names(paths: Any) -> Any:
-    """Return paths as a tuple; an iterator and the names of a list are read as files are needed."""
-    if isinstance(paths, Iterator | ListedNames):
-        return paths
-    return tuple(map(os.fsdecode, as_iterable(paths)))
 
 
 class RunRequest(Frozen):
     """What a run is asked for besides its verb. Nothing is opened before `select` and `plan`."""
 
-    paths: Any = field(convert=_as_names)
+    paths: Any = field(convert=as_paths)
     """Names of files and folders, globs, URLs; or one table or index."""
     where: str | PathPredicate | None = None
     """Predicate on partitions."""

@@ -25,22 +25,20 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.running.outcome import Summary
 from sbbf_tool.running.plan import Rows
 from sbbf_tool.running.request import RunRequest
-from sbbf_tool.verbs.verb import Verb
+from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb, Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.work import Runner
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
     from sbbf_tool.verbs.advise import AdviceReport
-    from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb
 
     Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import (
@@ -127,6 +127,18 @@ class ListedNames:
         return names if self._as_files else map(_ensure_no_table, names)
 
 
+Names: TypeAlias = str | os.PathLike[str] | ListedNames | Iterable[str | os.PathLike[str]]
+
+
+def as_paths(names: Names) -> Iterable[str]:
+    """Return names as a tuple; an iterator and the names of a list are read as files are needed."""
+    if isinstance(names, ListedNames):
+        return names
+    items = as_iterable(names)
+    paths = map(os.fsdecode, items)
+    return paths if isinstance(items, Iterator) else tuple(paths)
+
+
 def _ensure_no_table(name: str) -> str:
     if is_table(name):
         hint = "or take the files below it as files"
@@ -148,7 +160,7 @@ class Selection:
 
     def __init__(
         self,
-        names: str | os.PathLike[str] | ListedNames | Iterable[str | os.PathLike[str]],
+        names: Names,
         where: PathPredicate | None = None,
         file: str | None = None,
         table: Table | None = None,
@@ -166,14 +178,7 @@ class Selection:
         them has deleted. `index` is that of the names.
         """
         self.file = file
-        self.names: Iterable[str]
-        if isinstance(names, ListedNames):
-            self.names = names
-        else:
-            items = as_iterable(names)
-            self.names = map(os.fsdecode, items)
-            if not isinstance(items, Iterator):
-                self.names = tuple(self.names)
+        self.names = as_paths(names)
         self.where = where
         self.table = table
         self.run = run
@@ -310,12 +315,6 @@ class Selection:
         if self.where is None:
             return True
         return self.where.accepts_values(live.partition, live.unknown, table.partition_types)
-
-    def ensure(self, needs: Needs, context: Context) -> None:
-        """Raise UsageError if the table lacks a column that a verb needs, or has only partition
-        values where the verb needs filters."""
-        self.ensure_stored(needs.filters)
-        self.ensure_columns(needs.columns, context)
 
     def ensure_stored(self, names: Iterable[str]) -> None:
         """Raise UsageError if the table has the values of a column with one of these names only as

@@ -26,20 +26,18 @@ from sbbf_tool.errors import (
     describe_unexpected,
     exit_code_of,
 )
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile, TableFiles
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
 from sbbf_tool.storage.interrupts import ensure_uninterrupted
-from sbbf_tool.verbs.verb import AllFiles
+from sbbf_tool.verbs.verb import AllFiles, Verb
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Selection
-    from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report", covariant=True)
 R = TypeVar("R")
@@ -65,12 +63,13 @@ class Work(Generic[Report]):
 
     def on(self, selection: Selection) -> Work[Report]:
         """Return the same work on the files of a selection. Raises UsageError if its table lacks a
-        column that the verb needs."""
+        column that the verb needs, or has only partition values where the verb needs filters."""
         if selection.index is not None and not self.context.strict:
             selection.look_for(self.needs)
         if selection.table is None:
             return self
-        selection.ensure(self.needs, self.context)
+        selection.ensure_stored(self.needs.filters)
+        selection.ensure_columns(self.needs.columns, self.context)
         return self.of_table(selection.table_files())
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
@@ -141,12 +140,19 @@ class Work(Generic[Report]):
             for path, report in zip(paths, reports, strict=True):
                 row = None
                 if report is not None:
-                    status, reason = self.verb.outcome(path, report)
-                    row = Row(path, status, reason, 0, seconds, report)
+                    row = self.row_of(path, report, seconds)
                 rows.append(row)
             return rows
 
         return rows_of
+
+    def row_of(self, path: FileName, report: Any, seconds: float) -> Row[Report]:
+        """Return the row of a file with this report."""
+        status, reason = self.verb.outcome(path, report)
+        exit_code = 0
+        if status == REFUSED:
+            exit_code = RefusedError.exit_code
+        return Row(os.fspath(path), status, reason, exit_code, seconds, report)
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row[Report]:
         """Return the row of one file; a failure is reported in the row."""
@@ -167,7 +173,7 @@ class Work(Generic[Report]):
             context = replace(self.context, jobs=jobs, progress=progress)
             with self.through():
                 report = verb.carry(file, context, self.edit)
-            status, reason = verb.outcome(file, report)
+            return self.row_of(file, report, time.monotonic() - started)
         except SbbfError as failed:
             # A table may delete the files of its earlier versions.
             is_old = isinstance(file, TableFile) and not file.is_live
@@ -181,9 +187,6 @@ class Work(Generic[Report]):
                 raise interrupt from None
             error = unexpected
             report = None
-        else:
-            exit_code = RefusedError.exit_code if status == REFUSED else 0
-            return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
         seconds = time.monotonic() - started
         return Row(path=name, seconds=seconds, report=report, error=error, **fields)

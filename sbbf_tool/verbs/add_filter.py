@@ -47,13 +47,12 @@ from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable, Scanner
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs, PropertiesOfTable, Scanner
 from sbbf_tool.writers.properties import build_for_new_files
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.table_file import FileName, TableFile
-    from sbbf_tool.verbs.verb import EditOptions
 
 
 class SmallerSize(Frozen):

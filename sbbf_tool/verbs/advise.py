@@ -57,7 +57,7 @@ from sbbf_tool.query_engines.uses import Use
 from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
-from sbbf_tool.storage.inputs import FileIn, name_of
+from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable, name_of
 from sbbf_tool.storage.places import parquet_inputs
 from sbbf_tool.verbs.verb import AllFiles, CombiningVerb
 from sbbf_tool.writers.settings import build_settings, ensure_writer
@@ -65,7 +65,6 @@ from sbbf_tool.writers.writer import WriterSettings, pattern_of
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
 class PickledSurvey(Frozen):
@@ -159,11 +158,11 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         queries = _as_queries(self.queries)
         keys = Keys.of(files.context.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
-        judgments = self._judge_without_data(summary, has_queries=bool(queries))
+        judgments = self._judge_without_data(summary)
         is_alone = summary.files == 1
         sample_files, errors = _sample(files, judgments, is_alone=is_alone)
         unreadable = [*summary.unreadable, *errors]
-        judge = partial(self._judge_with_data, summary, judgments, has_queries=bool(queries))
+        judge = partial(self._judge_with_data, summary, judgments)
         columns = judge(fpp=fpp)
         options = _list_size_options(summary, columns, fpp)
         if self.fpp is None and choose_fpp(options) != fpp:
@@ -197,9 +196,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             exit_code=max([error.exit_code for error in unreadable], default=0),
         )
 
-    def _judge_without_data(
-        self, summary: Surveys, *, has_queries: bool
-    ) -> dict[ColumnKey, _JudgmentWithoutData]:
+    def _judge_without_data(self, summary: Surveys) -> dict[ColumnKey, _JudgmentWithoutData]:
         """Judge each column by what the footers and filters show of it."""
         engines = tuple(self.engine_names)
         judgments = {}
@@ -207,7 +204,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             use = use_by_all(totals, engines)
             reason = summary.judge(totals, use)
             is_left_out = False
-            if reason is None and not has_queries and not self.all_types:
+            if reason is None and not self.queries and not self.all_types:
                 reason = explain_rarity(totals)
                 is_left_out = reason is not None
             judgments[key] = _JudgmentWithoutData(totals, use, reason, is_left_out)
@@ -218,7 +215,6 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         summary: Surveys,
         judgments: Mapping[ColumnKey, _JudgmentWithoutData],
         *,
-        has_queries: bool,
         fpp: float,
     ) -> dict[ColumnKey, ColumnAdvice]:
         """Advise on each column; data of those without a reason were read into their totals."""
@@ -235,7 +231,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
                 totals,
                 lookup,
                 reason,
-                has_queries=has_queries,
+                has_queries=bool(self.queries),
                 is_left_out=judgment.is_left_out,
             )
             columns[key] = build_advice(totals, lookup, verdict, sentence, fpp, cautions)

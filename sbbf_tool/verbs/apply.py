@@ -14,7 +14,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.editing.build import (
@@ -34,7 +33,7 @@ from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.targets import check_changeable, ensure_in_no_table
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.splice import ChunkKey
@@ -47,6 +46,7 @@ from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import (
     FilterSpec,
     RequestedFilters,
+    declared_columns,
     request_filters,
     specs_for,
 )
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
-    from sbbf_tool.file.table_file import FileName
 
 
 NO_DECLARATION = "no filters are declared for this file"
@@ -193,8 +192,7 @@ class Apply(ChangingVerb[ApplyReport]):
         return False
 
     def named_columns(self) -> tuple[str, ...]:
-        names = chain.from_iterable(spec.columns for spec in self.declarations)
-        return tuple(dict.fromkeys(names))
+        return declared_columns(self.declarations)
 
     def request(self, path: FileName) -> tuple[object, ...]:
         return specs_for(self.declarations, path), self.remove_undeclared, self.engine_names

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
@@ -65,14 +64,13 @@ from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, Scanner
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, Scanner
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
-    from sbbf_tool.verbs.verb import ReadOptions
 
     class CheckOptions(ReadOptions, total=False):
         """The options of `check`: how a file is read, and the policy."""
@@ -223,7 +221,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     requests = request_filters(file, specs)
     facts = _gather_facts(file, policy, running, requests)
     whole_file = None
-    if any(rule.look_at_file for rule in running) and _has_filter(facts):
+    has_filter = any(column.filters for column in facts)
+    if has_filter and any(rule.look_at_file for rule in running):
         whole_file = gather_file(file, facts)
     findings = list(find_all(running, facts, policy.limits, whole_file))
     if any(rule.name == MISSING_FILTER for rule in running):
@@ -249,7 +248,6 @@ def _gather_facts(
 ) -> tuple[ColumnFacts, ...]:
     """Gather the facts that these rules judge, column by column, with the declarations."""
     reads = max(rule.reads for rule in running)
-    verify = verify_filter if reads is Reads.DATA else None
     max_fpp = policy.limits.max_fpp or 1
     sizes = {}
     for key, size in requests.sizes.items():
@@ -258,12 +256,9 @@ def _gather_facts(
         file,
         file.footer.columns,
         reads,
-        verify,
         keeps_oversized=True,
         with_folds=policy.limits.max_bytes_share is not None,
         sizes=sizes,
-        jobs=file.context.jobs,
-        progress=file.context.progress,
     )
     if not RULES_ABOUT_STATISTICS.isdisjoint(policy.select):
         facts = with_statistics(file, facts)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from sbbf_tool.condition_parser import parse_condition
-from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
-from sbbf_tool.file.missing_column import MissingColumn, find_missing
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.file.conditions import ColumnCondition, describe_columns, find_condition
+from sbbf_tool.file.missing_column import MissingColumn
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import (
     DICTIONARY,
@@ -57,10 +58,7 @@ from sbbf_tool.reports.probe import CONDITION, NO_FILTER, RowGroupAnswer, UnfitV
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import ReadOptions
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, as_name
 
 
 class ExplainReport(Tabular):
@@ -149,19 +147,11 @@ class Explain(ReadingVerb[ExplainReport]):
         if not self.values:
             raise UsageError("no value to query")
         engines = engines_of(tuple(self.engine_names))
-        reuse = file.context.reuse
-        strict = file.context.strict
-        try:
-            with file.locate_errors():
-                column = reuse.find_column(file.footer.columns, self.column)
-                question = reuse.question_of(column, self.values, is_strict=strict)
-        except NoColumnError as error:
-            missing = find_missing(file, file.path, self.column, strict=strict, tables=reuse.tables)
-            if missing is None:
-                raise
-            return _explain_missing(file, missing, error, self.values)
-        file.expect_filters([question.column], whole=True)
-        return _explain_question(file, question, engines, self.column)
+        condition = find_condition(file, self.column, self.values)
+        if not isinstance(condition.about, Question):
+            return _explain_missing(file, condition)
+        file.expect_filters([condition.about.column], whole=True)
+        return _explain_question(file, condition, condition.about, engines)
 
 
 def explain(
@@ -179,9 +169,12 @@ def explain(
 
 
 def _explain_question(
-    file: ParquetFile, question: Question, engines: Sequence[EngineReport], name: str
+    file: ParquetFile,
+    condition: ColumnCondition,
+    question: Question,
+    engines: Sequence[EngineReport],
 ) -> ExplainReport:
-    """Return the report for a column of the file, which the query names as given."""
+    """Return the report for a column of the file."""
     verdicts_of = partial(
         list_verdicts,
         question.column,
@@ -198,8 +191,9 @@ def _explain_question(
         row_groups.append(pruning.row_group)
         unreadable += pruning.unreadable
     notes = filter(None, [literal.note for literal in question.literals])
-    return _report(
+    return _build_report(
         file,
+        [condition],
         row_groups,
         column=question.column.name,
         type=question.column.type_name,
@@ -207,90 +201,98 @@ def _explain_question(
         note=next(notes, None),
         engines=tuple(_explain_engines(engines, verdicts_of(), prunings, question)),
         unreadable=tuple(unreadable),
-        warnings=question.warnings(file.footer),
-        named_columns=(NamedColumn(name, question.column.type_name),),
-        unfit=question.unfit,
     )
 
 
 def _explain_condition(file: ParquetFile, expression: Expression) -> ExplainReport:
     """Return the report that says which part of a condition excludes each row group."""
     from sbbf_tool.file.judgment import FileCondition
-    from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
 
     condition = FileCondition(file, expression)
     condition.narrow(range(file.footer.num_row_groups))
     indices = set()
-    for part in condition.parts.values():
-        if isinstance(part.about, Column):
-            indices.add(part.about.index)
+    for each in condition.conditions:
+        if isinstance(each.about, Question):
+            indices.add(each.about.column.index)
     row_groups = []
     for number in range(file.footer.num_row_groups):
-        fields: dict[str, Any] = {DICTIONARY: MAYBE}
+        known: dict[str, Any] = {DICTIONARY: MAYBE}
         exclusion = condition.explain(number)
         if exclusion is not None:
-            fields["statistics_reason"] = exclusion.reason
-            fields["excluded_by"] = exclusion.text
-            fields[exclusion.means] = ABSENT
-        column_bytes = 0
-        for index in indices:
-            column_bytes += file.footer.chunk_meta(number, index).bytes
-        row_groups.append(_describe_row_group(file, number, column_bytes, **fields))
-    return _report(
+            known["statistics_reason"] = exclusion.reason
+            known["excluded_by"] = exclusion.text
+            known[exclusion.means] = ABSENT
+        row_group = _describe_row_group(file, number, indices, **known)
+        row_groups.append(row_group)
+    return _build_report(
         file,
+        condition.conditions,
         row_groups,
         column=", ".join(columns_of(expression)),
         type=CONDITION,
         value=expression.text,
         note="; ".join(condition.notes()) or None,
-        engines=(),
         unreadable=tuple(condition.unreadable),
-        named_columns=tuple(name_columns(condition)),
-        unfit=tuple(list_unfit(condition)),
-        warnings=tuple(list_warnings(condition)),
     )
 
 
-def _report(
-    file: ParquetFile, row_groups: Sequence[RowGroupExplanation], **fields: Any
+def _explain_missing(file: ParquetFile, condition: ColumnCondition) -> ExplainReport:
+    """Return the report for a column that the file lacks."""
+    missing = condition.about
+    assert isinstance(missing, MissingColumn)
+    answers = [RowGroupAnswer(0, missing.answer(value)) for value in condition.values]
+    row_groups = []
+    for number in range(file.footer.num_row_groups):
+        row_group = _describe_row_group(
+            file,
+            number,
+            (),
+            statistics=merge_answers(answers).answer,
+            statistics_reason=missing.reason,
+            filter=NO_FILTER,
+        )
+        row_groups.append(row_group)
+    return _build_report(
+        file,
+        [condition],
+        row_groups,
+        column=missing.name,
+        type=None,
+        value=", ".join(map(text_of, condition.values)),
+        note=missing.reason,
+    )
+
+
+def _build_report(
+    file: ParquetFile,
+    conditions: Iterable[ColumnCondition],
+    row_groups: Sequence[RowGroupExplanation],
+    *,
+    engines: tuple[EngineExplanation, ...] = (),
+    **fields: Any,
 ) -> ExplainReport:
-    """Return the report with what follows from the row groups."""
     return ExplainReport(
         file=file.name,
         absent=all(row_group.is_absent for row_group in row_groups),
         bytes=sum(row_group.bytes for row_group in row_groups),
         column_bytes=sum(row_group.column_bytes for row_group in row_groups),
         row_groups=tuple(row_groups),
+        engines=engines,
+        **describe_columns(file, conditions),
         **fields,
     )
 
 
-def _explain_missing(
-    file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]
-) -> ExplainReport:
-    """Return the report for a column that the file lacks."""
-    answers = [RowGroupAnswer(0, missing.answer(value)) for value in values]
-    answer = merge_answers(answers).answer
-    named_columns: tuple[NamedColumn, ...] = ()
-    if not file.is_in_table:
-        named_columns = (missing.name_column(error),)
-    describe = partial(
-        _describe_row_group,
-        file,
-        column_bytes=0,
-        statistics=answer,
-        statistics_reason=missing.reason,
-        filter=NO_FILTER,
-    )
-    return _report(
-        file,
-        list(map(describe, range(file.footer.num_row_groups))),
-        column=missing.name,
-        type=None,
-        value=", ".join(map(text_of, values)),
-        note=missing.reason,
-        engines=(),
-        named_columns=named_columns,
+def _describe_row_group(
+    file: ParquetFile, number: int, columns: Iterable[int], **known: Any
+) -> RowGroupExplanation:
+    """Return what a query of these columns reads of a row group, and what is known of it."""
+    return RowGroupExplanation(
+        row_group=number,
+        rows=file.footer.num_rows(number) or 0,
+        bytes=row_group_bytes(file, number),
+        column_bytes=sum(file.footer.chunk_meta(number, index).bytes for index in columns),
+        **known,
     )
 
 
@@ -331,7 +333,7 @@ def _explain_row_group(
     row_group = _describe_row_group(
         file,
         number,
-        file.footer.chunk_meta(number, column.index).bytes,
+        [column.index],
         min_value=min_value,
         max_value=max_value,
         statistics=means.statistics.answer,
@@ -342,14 +344,6 @@ def _explain_row_group(
         filter_reason=means.filter_reason,
     )
     return _Pruning(row_group, tuple(views), answers.unreadable[::-1])
-
-
-def _describe_row_group(
-    file: ParquetFile, number: int, column_bytes: int, **fields: Any
-) -> RowGroupExplanation:
-    rows = file.footer.num_rows(number) or 0
-    num_bytes = row_group_bytes(file, number)
-    return RowGroupExplanation(number, rows, num_bytes, column_bytes, **fields)
 
 
 def _find_verdicts(

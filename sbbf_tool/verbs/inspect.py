@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -24,10 +24,7 @@ from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.notes import find_locked, key_notes, other_file_notes, type_notes
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import ReadOptions
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions
 
 
 class FilterReport(Frozen):
@@ -250,8 +247,10 @@ def _chunk_report(
             fields |= _of_header(stored, meta.bytes)
             if measure and not stored.header.unsupported_reason:
                 fields |= _of_bitset(file, stored)
-                fields["warnings"] += _fill_warnings(fields, meta)
-                fields["saturated"] = _is_saturated(fields)
+                if fields["saturated"]:
+                    fields["warnings"] += (_SATURATED,)
+                elif not fields["fill_ratio"] and meta.non_null_values:
+                    fields["warnings"] += (_EMPTY,)
             fields |= of_draft
         except UnreadableError as error:
             fields["unreadable"] = error.with_place
@@ -267,21 +266,6 @@ def _chunk_report(
         **fields,
     )
     return report, stored
-
-
-def _is_saturated(fields: Mapping[str, Any]) -> bool:
-    estimated_fpp: float = fields["estimated_fpp"]
-    return estimated_fpp > sizing.SATURATED_FPP
-
-
-def _fill_warnings(fields: Mapping[str, Any], meta: ChunkMeta) -> tuple[str, ...]:
-    """Return the warning about a filter with too many bits, or with none although the chunk has
-    values."""
-    if _is_saturated(fields):
-        return (_SATURATED,)
-    if not fields["fill_ratio"] and meta.non_null_values:
-        return (_EMPTY,)
-    return ()
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
@@ -307,6 +291,7 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
         "estimated_fpp": bloom.fpp,
         "estimated_ndv": ndv,
         "bits_per_value": stored.header.num_bytes * 8 / ndv if ndv else None,
+        "saturated": bloom.fpp > sizing.SATURATED_FPP,
     }
 
 

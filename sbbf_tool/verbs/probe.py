@@ -5,7 +5,7 @@ holds all values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
@@ -13,6 +13,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.conditions import (
     ColumnCondition,
     NarrowedCondition,
+    describe_columns,
     find_condition,
     list_conditions,
 )
@@ -27,11 +28,9 @@ from sbbf_tool.reports.probe import (
     Hit,
     InconclusiveRowGroups,
     ProbeReport,
-    UnfitValue,
 )
-from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions, Scanner, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.predicates import Expression
-    from sbbf_tool.verbs.verb import ReadOptions, Scanner
 
 
 _Also: TypeAlias = "tuple[tuple[str, Sequence[object]] | Expression, ...]"
@@ -170,11 +168,10 @@ class Probe(ReadingVerb[ProbeReport]):
         return [each for each in self.also if not isinstance(each, Expression)]
 
     def ensure_valid(self) -> None:
-        if self.dialect is not None:
-            _find_dialect(self.dialect)
-        if self.filters_only and (self.confirm or self.rows):
+        _ = self._dialect  # raises for the name of none
+        if self.filters_only and self._reads:
             raise UsageError("filters alone do not show which values are stored, or in which rows")
-        if self._tree is not None and (self.confirm or self.rows):
+        if self._tree is not None and self._reads:
             from sbbf_tool.predicates import BY_ENGINE, UNDECIDED, ensure_answered
 
             ensure_answered(self._tree, UNDECIDED, BY_ENGINE)
@@ -215,20 +212,22 @@ class Probe(ReadingVerb[ProbeReport]):
         conditions = self._conditions(file)
         if self._tree is None:
             return self._report(file, conditions)
-        if self.column is None or not any(map(_needs_reading, conditions)):
-            from sbbf_tool.file.row_query import join_conditions, report_rows
-
-            return report_rows(
-                join_conditions(file, conditions, self._tree, filters_only=self.filters_only),
-                None if self.column is None else conditions[0],
-                dialect=self._dialect,
-                confirms=self.confirm or self.rows,
-                with_rows=self.rows,
-            )
         from sbbf_tool.file.judgment import FileCondition
 
-        tree = FileCondition(file, self._tree, filters_only=self.filters_only)
-        return self._report(file, conditions, tree)
+        if any(map(_needs_reading, conditions)) and self.column is not None:
+            tree = FileCondition(file, self._tree, filters_only=self.filters_only)
+            return self._report(file, conditions, tree)
+        from sbbf_tool.file.row_query import build_expression, report_rows
+        from sbbf_tool.predicates import join
+
+        expression = join([*map(build_expression, conditions), self._tree])
+        return report_rows(
+            FileCondition(file, expression, filters_only=self.filters_only),
+            None if self.column is None else conditions[0],
+            dialect=self._dialect,
+            confirms=self._reads,
+            with_rows=self.rows,
+        )
 
     def _conditions(self, file: ParquetFile) -> list[ColumnCondition]:
         """List the columns of which a row must have one of some values, the queried one first."""
@@ -255,9 +254,8 @@ class Probe(ReadingVerb[ProbeReport]):
             return None
         # Rows that a table has deleted, other conditions and a limit of page sizes are for Python.
         has_more = in_table is not None or context.limit.max_page_bytes is not None or self.also
-        reads = self.confirm or self.rows
-        judge = partial(self._judge_kind, confirms=reads and not has_more)
-        return FileScan(judge, context, in_table, is_certain=bool(reads or self.also))
+        judge = partial(self._judge_kind, confirms=self._reads and not has_more)
+        return FileScan(judge, context, in_table, is_certain=bool(self._reads or self.also))
 
     def _judge_kind(self, file: ParquetFile, key: bytes, *, confirms: bool) -> KindJudgment:
         """Judge what decides the answers of files of the same kind as this one."""
@@ -283,11 +281,18 @@ class Probe(ReadingVerb[ProbeReport]):
             confirms=confirms,
         )
 
-    @property
+    @cached_property
     def _dialect(self) -> Dialect | None:
         if self.dialect is None:
             return None
-        return _find_dialect(self.dialect)
+        from sbbf_tool.bloom.dialects import find_dialect  # few files have filters of a draft
+
+        return find_dialect(self.dialect)
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the column is read where values may be."""
+        return self.confirm or self.rows
 
     def _report(
         self,
@@ -296,10 +301,20 @@ class Probe(ReadingVerb[ProbeReport]):
         tree: FileCondition | None = None,
     ) -> ProbeReport:
         """Report the values of the first condition; `tree` is what rows must satisfy too."""
-        narrowed = self._narrow(file, conditions, tree)
-        row_groups = tuple(narrowed[-1].row_groups)
+        numbers: Sequence[int] = range(file.footer.num_row_groups)
         if tree is not None:
-            row_groups = tuple(tree.narrow(row_groups, self._dialect))
+            numbers = tree.remaining(numbers)
+        narrowed = []
+        # Those first that take no reading.
+        for condition in sorted(conditions, key=_needs_reading):
+            remaining = condition.narrow(
+                file, numbers, dialect=self._dialect, filters_only=self.filters_only
+            )
+            numbers = remaining.row_groups
+            narrowed.append(remaining)
+        if tree is not None:
+            numbers = tree.narrow(numbers, self._dialect)
+        row_groups = tuple(numbers)
         # The report is about the first of the columns that the file has: only its values can be in
         # some rows and not in others.
         first, *also = sorted(narrowed, key=_needs_reading, reverse=True)
@@ -312,66 +327,40 @@ class Probe(ReadingVerb[ProbeReport]):
             answers = self._query(file, about, first, also, row_groups, tree)
         else:
             column = about.name
-            from sbbf_tool.file.all_rows import answer_for_all_rows  # most files have the column
+            # Most files have the column.
+            from sbbf_tool.file.all_rows import answer_for_all_rows, list_queried
 
-            queried, answers = answer_for_all_rows(
+            queried = list_queried(first.condition)
+            answers = answer_for_all_rows(
                 file,
                 first.condition,
                 also,
                 row_groups,
-                confirms=self.confirm or self.rows,
+                confirms=self._reads,
                 with_rows=self.rows,
             )
-        unfit: list[UnfitValue] = []
-        warnings: list[str] = []
-        notes: dict[str, None] = {}
+        described = [each.condition for each in (first, *also)]
+        notes: dict[str | None, None] = {}
         places = []
-        named_columns = [*_name_columns(file, [first, *also])]
         if tree is not None:
-            from sbbf_tool.file.row_query import list_unfit, list_warnings, name_columns
-
-            named_columns += name_columns(tree)
-            unfit += list_unfit(tree)
-            warnings += list_warnings(tree)
+            described += tree.conditions
             notes.update(dict.fromkeys(tree.notes()))
             places += tree.unreadable
-        for narrowed_condition in narrowed:
-            places += narrowed_condition.unreadable
-            question = narrowed_condition.about
-            if isinstance(question, Question):
-                unfit += question.unfit
-                warnings += question.warnings(file.footer)
-                notes.update(dict.fromkeys(_list_notes(question)))
+        for each in narrowed:
+            places += each.unreadable
+            if isinstance(each.about, Question):
+                literals = each.about.row.special.values()
+                notes.update(dict.fromkeys(literal.note for literal in literals))
         return answers.report(
             file,
             len(first.condition.values),
             places,
             column=column,
             type=column_type,
-            named_columns=tuple(named_columns),
-            unfit=tuple(unfit),
-            warnings=tuple(warnings),
-            notes=tuple(notes),
+            notes=tuple(filter(None, notes)),
             queried=queried,
+            **describe_columns(file, described),
         )
-
-    def _narrow(
-        self, file: ParquetFile, conditions: list[ColumnCondition], tree: FileCondition | None
-    ) -> list[NarrowedCondition]:
-        """Narrow the row groups by one condition after the other, those first that take no
-        reading."""
-        dialect = self._dialect
-        numbers: Sequence[int] = range(file.footer.num_row_groups)
-        if tree is not None:
-            numbers = tree.remaining(numbers)
-        narrowed = []
-        for condition in sorted(conditions, key=_needs_reading):
-            remaining = condition.narrow(
-                file, numbers, dialect=dialect, filters_only=self.filters_only
-            )
-            numbers = remaining.row_groups
-            narrowed.append(remaining)
-        return narrowed
 
     def _query(
         self,
@@ -384,7 +373,7 @@ class Probe(ReadingVerb[ProbeReport]):
     ) -> FileAnswers:
         """Return what is known of the values of the first condition."""
         row_group_answers = [first.answers[number] for number in row_groups]
-        if self.confirm or self.rows:
+        if self._reads:
             from sbbf_tool.file.presence import confirm_values  # most queries read filters alone
 
             answers = confirm_values(
@@ -424,23 +413,6 @@ def _needs_reading(condition: ColumnCondition | NarrowedCondition) -> bool:
     return isinstance(condition.about, Question)
 
 
-def _name_columns(
-    file: ParquetFile, narrowed: Iterable[NarrowedCondition]
-) -> Iterator[NamedColumn]:
-    """Yield what the file has under the names of columns; of a file in a table, the columns that it
-    lacks are left out."""
-    for condition in narrowed:
-        if _needs_reading(condition) or not file.is_in_table:
-            yield condition.condition.named
-
-
-def _list_notes(question: Question) -> Iterator[str]:
-    """Yield how the values of a question were read."""
-    for literal in question.row.special.values():
-        if literal.note is not None:
-            yield literal.note
-
-
 def _report_scanned(path: str, file: ScannedFile, *, with_rows: bool) -> ProbeReport:
     """Return the report of a file that was not opened."""
     changes: dict[str, Any] = {
@@ -457,9 +429,3 @@ def _report_scanned(path: str, file: ScannedFile, *, with_rows: bool) -> ProbeRe
         changes["rows"] = present.rows
     # Faster than `replace`, which takes longer than the scan of a file.
     return ProbeReport(**{**vars(file.judgment.report), **changes})
-
-
-def _find_dialect(name: str) -> Dialect:
-    from sbbf_tool.bloom.dialects import find_dialect  # few files have filters of a draft
-
-    return find_dialect(name)

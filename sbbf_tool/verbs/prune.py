@@ -37,12 +37,11 @@ from sbbf_tool.parquet.dataset_schema import (
 from sbbf_tool.parquet.literals import parse_object
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
-from sbbf_tool.storage.inputs import FileIn, locate
+from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable, locate
 
 if TYPE_CHECKING:
     from sbbf_tool.file.scan import ScannedFile
     from sbbf_tool.file.scan_kinds import KindJudgment
-    from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 _FILES_PER_SCAN = 256
 
@@ -223,9 +222,7 @@ class _PrunedDataset:
         """Judge what decides the answers of files of the same kind as this one."""
         from sbbf_tool.file.scan_kinds import judge_kind
 
-        column = self._find_column(file)
-        values = _add_equal_values(column, self._values)
-        question = self._context.reuse.question_of(column, values)
+        question = self._question_of(self._find_column(file))
         return judge_kind(file, key, question, None, with_details=True)
 
     def _find_column(self, file: ParquetFile) -> Column:
@@ -233,6 +230,10 @@ class _PrunedDataset:
             leaf = self._context.reuse.find_column(file.footer.columns, self._column)
         # pyarrow reads INT96 with its nanoseconds, other engines may not.
         return replace(leaf, reading=leaf.reading._replace(has_nanos=False))
+
+    def _question_of(self, column: Column, *, is_strict: bool = True) -> Question:
+        values = _add_equal_values(column, self._values)
+        return self._context.reuse.question_of(column, values, is_strict=is_strict)
 
     def _prune_fragment(
         self, fragment: ds.ParquetFileFragment, schema: pa.Schema, scanned: ScannedFile | None
@@ -327,16 +328,14 @@ class _PrunedDataset:
             return None, difference
         try:
             with file.locate_errors():
-                values = _add_equal_values(leaf, self._values)
-                return self._context.reuse.question_of(leaf, values), ""
+                return self._question_of(leaf), ""
         except UsageError as error:
             if not is_cast(fragment, schema, leaf):
                 raise
             # The column's type in the dataset may hold a value that its type in the file cannot.
             if leaf.physical == "INT96":
                 return None, error.message
-            values = _add_equal_values(leaf, self._values)
-            return self._context.reuse.question_of(leaf, values, is_strict=False), ""
+            return self._question_of(leaf, is_strict=False), ""
 
 
 class _Pruned(NamedTuple):

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.editing.build import mistake, report_removals
@@ -56,12 +56,8 @@ from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.spool import Spool
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, PropertiesOfTable
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs, PropertiesOfTable
 from sbbf_tool.writers.properties import take_back
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import EditOptions
-
 
 TRUNCATED = "truncated"
 COMPACTED = "compacted"

@@ -23,7 +23,6 @@ from sbbf_tool.editing.open_edit import OpenEdit
 from sbbf_tool.editing.repairs import FilterStep, plan_steps, rules_to_rebuild
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.file import interrupted
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt, replace
@@ -41,12 +40,11 @@ from sbbf_tool.rules.facts import (
 )
 from sbbf_tool.rules.rule import FilterFix
 from sbbf_tool.storage import places
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.context import Context
     from sbbf_tool.file.table_file import FileName
-    from sbbf_tool.verbs.verb import EditOptions
 
 
 class RepairStep(Frozen):
@@ -121,16 +119,12 @@ class RepairReport(ChangeReport):
 
     def _rows(self) -> Iterable[object]:
         for step in self.steps:
+            figures: tuple[int | None, int | None, float | None] = (None, None, None)
             new = step.new_filter
+            if new is not None:
+                figures = (new.offset, new.bitset_bytes, new.fpp)
             yield AppliedFix(
-                step.row_group,
-                step.column,
-                step.fix,
-                step.rules,
-                step.facts,
-                offset=None if new is None else new.offset,
-                bitset_bytes=None if new is None else new.bitset_bytes,
-                fpp=None if new is None else new.fpp,
+                step.row_group, step.column, step.fix, step.rules, step.facts, *figures
             )
 
     def _summary(self) -> str:
@@ -187,10 +181,10 @@ class Repair(ChangingVerb[RepairReport]):
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
         columns = choose_columns(file, names)
+        reads = Reads.DATA
         if self.quick:
-            facts = gather(file, columns, Reads.FILTERS)
-        else:
-            facts = gather(file, columns, Reads.DATA, verify_filter, progress=file.context.progress)
+            reads = Reads.FILTERS
+        facts = gather(file, columns, reads)
         steps, remaining = plan_steps(facts, drop=self.drop, quick=self.quick)
         _ensure_allowed(file, steps)
         if steps:

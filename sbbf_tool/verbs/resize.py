@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
@@ -38,10 +38,7 @@ from sbbf_tool.parquet.patch import Patch
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import NamedColumn
-from sbbf_tool.verbs.verb import ChangingVerb, Needs
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import EditOptions
+from sbbf_tool.verbs.verb import ChangingVerb, EditOptions, Needs
 
 
 class ResizedFilter(Frozen):
@@ -194,7 +191,7 @@ class Resize(ChangingVerb[ResizeReport]):
     def _filters_in_tail(self, file: ParquetFile) -> tuple[ResizedFilter, ...]:
         """Describe the filters that a change by this package wrote and that may be those of this
         verb; what they were is unknown."""
-        indexes = {column.index for column in choose_columns(file, tuple(self.columns))}
+        indexes = {column.index for column in choose_columns(file, self.columns)}
         own_filters = find_own_tail(file).filters
         keys = [key for key in own_filters if key[1] in indexes]
         filters = []
@@ -272,10 +269,10 @@ def resize_filters(
 def _stored_filters(file: ParquetFile, names: tuple[str, ...]) -> Iterable[StoredFilter]:
     """Yield the filters of the columns with these names, or of all; raise RefusedError if there is
     none, or if one cannot be interpreted."""
-    chosen = choose_columns(file, names)
+    columns = choose_columns(file, names)
     is_empty = True
     for row_group in range(file.footer.num_row_groups):
-        for column in chosen:
+        for column in columns:
             if file.footer.filter_place(row_group, column.index) is None:
                 continue
             place = place_of(file, (row_group, column.index))
@@ -292,7 +289,7 @@ def _stored_filters(file: ParquetFile, names: tuple[str, ...]) -> Iterable[Store
             yield stored
     if is_empty and names:
         raise NothingToDoError(
-            "the column has no filter to resize", file=file.name, place=f"column {chosen[0].name}"
+            "the column has no filter to resize", file=file.name, place=f"column {columns[0].name}"
         )
     if is_empty:
         raise NothingToDoError("no column has a filter to resize", file=file.name)

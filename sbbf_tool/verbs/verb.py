@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, T
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.context import Context
-from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.reports.rows import OK, Row
-from sbbf_tool.storage.inputs import ensure_path, find_input
+from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable, ensure_path, find_input
 from sbbf_tool.storage.names import is_url
 from sbbf_tool.storage.places import open_spool
 
@@ -31,35 +31,10 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.open_edit import OpenEdit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.table_file import FileName
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
-
-    class ReadOptions(TypedDict, total=False):
-        """The options of functions that read one file; see `ReadingVerb`."""
-
-        filesystem: FileSystemLike | None
-        keys: KeysLike
-        max_page_bytes: MaxPageBytes
-        strict: bool
-        jobs: int | None
-
-    class EditOptions(TypedDict, total=False):
-        """The options of functions that change one file; see `Edit`."""
-
-        output: str | os.PathLike[str] | None
-        in_place: bool
-        dry_run: bool
-        allow_table_files: bool
-        keys: KeysLike
-        max_page_bytes: MaxPageBytes
-        jobs: int | None
-        force: bool
-
 
 Report = TypeVar("Report", covariant=True)
 Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
@@ -68,6 +43,29 @@ Whole = TypeVar("Whole", covariant=True)
 COMPARE_SCANS = "SBBF_COMPARE_SCANS"
 """Environment variable with which each local file is scanned too, so that tests compare both."""
 _FIRST_PAUSE = 0.05
+
+
+class ReadOptions(TypedDict, total=False):
+    """The options of functions that read one file; see `ReadingVerb`."""
+
+    filesystem: FileSystemLike | None
+    keys: KeysLike
+    max_page_bytes: MaxPageBytes
+    strict: bool
+    jobs: int | None
+
+
+class EditOptions(TypedDict, total=False):
+    """The options of functions that change one file; see `Edit`."""
+
+    output: str | os.PathLike[str] | None
+    in_place: bool
+    dry_run: bool
+    allow_table_files: bool
+    keys: KeysLike
+    max_page_bytes: MaxPageBytes
+    jobs: int | None
+    force: bool
 
 
 def as_name(name: str) -> str:

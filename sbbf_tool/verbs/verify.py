@@ -4,7 +4,7 @@ as readers expect."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -13,10 +13,7 @@ from sbbf_tool.frozen import opt
 from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.verb import ReadOptions
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, ReadOptions
 
 
 class Verify(ReadingVerb[VerifyReport]):

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.layout import owned_ranges
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import build_tail
@@ -94,10 +93,7 @@ class TestTable:
             min_chunk_bytes=10**6,
         )
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
-            facts = {
-                reads: list(gather(file, file.footer.columns, reads, verify_filter))
-                for reads in Reads
-            }
+            facts = {reads: list(gather(file, file.footer.columns, reads)) for reads in Reads}
             for rule in RULES:
                 looked_at = {
                     reads: [rule.find(column, limits) for column in facts[reads]] for reads in Reads
@@ -185,7 +181,7 @@ def value_of(path: Path, length: int) -> ColumnFacts:
     """Write one text of this length, and a filter; return the facts of the column."""
     write(path, {"c": pa.array(["x" * length])}, filters=("c",), write_statistics=False)
     with ParquetFile.open(path) as file:
-        (column,) = gather(file, file.footer.columns, Reads.FILTERS, None)
+        (column,) = gather(file, file.footer.columns, Reads.FILTERS)
     return column
 
 

@@ -21,6 +21,7 @@ import pytest
 from sbbf_tool import add_filters, check, probe, verify
 from sbbf_tool.errors import OversizedPageError
 from sbbf_tool.file import membership
+from sbbf_tool.file.context import Context
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.rules import facts
 from sbbf_tool.rules.facts import Reads, gather
@@ -229,19 +230,22 @@ def test_the_first_error_in_the_order_of_the_chunks_is_raised(path, jobs):
 
 
 @each("error", [KeyboardInterrupt, MemoryError])
-def test_after_an_error_no_chunk_is_begun(path, error):
+def test_after_an_error_no_chunk_is_begun(path, error, monkeypatch):
     # Threads that fetch from stores outlive the tests that started them.
     begun, before = [], set(threading.enumerate())
+
+    verify = membership.verify_filter
 
     def verify_filter(file, stored, bloom):
         begun.append(stored.row_group)
         if len(begun) == 1:
             raise error
         time.sleep(0.05)
-        return membership.verify_filter(file, stored, bloom)
+        return verify(file, stored, bloom)
 
-    with ParquetFile.open(path) as file, pytest.raises(error):
-        gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=2)
+    monkeypatch.setattr(membership, "verify_filter", verify_filter)
+    with ParquetFile.open(path, Context(jobs=2)) as file, pytest.raises(error):
+        gather(file, file.footer.columns, Reads.DATA)
     assert len(begun) < GROUPS
     assert not [
         thread for thread in set(threading.enumerate()) - before if thread.name.startswith("sbbf")

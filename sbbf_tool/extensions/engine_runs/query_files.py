@@ -19,7 +19,7 @@ from sbbf_tool.file.pruning import query_row_group, query_statistics, without_st
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.storage.inputs import FileIn
-from sbbf_tool.storage.places import TableFinder, is_url
+from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.source import LocalSource
 
 _ORIGINALS = "originals"
@@ -67,7 +67,7 @@ def prepare_files(inputs: Iterable[Any], name: str, value: object, folder: Path)
             try:
                 column = find_column(file.footer.columns, name)
             except NoColumnError as error:
-                reason = _explain_missing(file, item, name, error)
+                reason = _explain_missing(file, name, error)
                 missing = missing or reason
                 files.without_column.append(os.path.abspath(file.name))
                 continue
@@ -90,9 +90,9 @@ def _ensure_readable(file: ParquetFile) -> None:
         )
 
 
-def _explain_missing(file: ParquetFile, item: object, name: str, error: NoColumnError) -> SbbfError:
+def _explain_missing(file: ParquetFile, name: str, error: NoColumnError) -> SbbfError:
     """Return the error of a file that lacks the column, which may be a partition column."""
-    statement = find_missing(file, item, name, strict=False, tables=TableFinder())
+    statement = find_missing(file, name, strict=False)
     if statement is not None and statement.is_partition:
         return UsageError(
             f"{statement.reason}: it is a partition column, and no filter is needed",

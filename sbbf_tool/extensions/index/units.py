@@ -189,8 +189,7 @@ class IndexUnits(ReadingVerb[FileUnits]):
     def _report_missing(self, file: ParquetFile, error: NoColumnError) -> FileUnits:
         """Return a unit with an empty filter for a file in which the column is certainly null, and
         none for others without the column."""
-        reuse = file.context.reuse
-        missing = find_missing(file, file.path, self.column, strict=False, tables=reuse.tables)
+        missing = find_missing(file, self.column, strict=False)
         rows = _rows_of(file)
         if missing is None or not missing.is_certain or missing.partition_value is not None:
             return FileUnits(file.name, "{}", rows, reason=error.message)
