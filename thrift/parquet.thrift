@@ -182,11 +182,6 @@ struct Statistics {
   6: optional binary min_value       // either may be cut short, and is then no value of the column
 }
 
-/** What the values take up unencoded. */
-struct SizeStatistics {
-  1: optional i64 unencoded_byte_array_data_bytes      // of BYTE_ARRAY values, their lengths not counted
-}
-
 struct TypeDefinedOrder {}
 struct IEEE754TotalOrder {}
 struct Int96TimestampOrder {}
@@ -363,7 +358,6 @@ struct ColumnMetaData {
   13: optional list<PageEncodingStats> encoding_stats
   14: optional i64 bloom_filter_offset          // absent: no filter. Anywhere in the file
   15: optional i32 bloom_filter_length          // header and bitset (if encrypted: both modules). New in 2.10
-  16: optional SizeStatistics size_statistics
 }
 
 struct EncryptionWithFooterKey {}

@@ -33,7 +33,6 @@ def build_narrow_file(
     meta.bloom_filter_offset = None
     meta.bloom_filter_length = None
     meta.key_value_metadata = None
-    meta.size_statistics = None
     schema = _narrow_schema(footer.metadata.schema, column)
     # Writers leave out what other fields repeat, but pyarrow needs all of it.
     meta.path_in_schema = [element.name for element in schema[1:]]

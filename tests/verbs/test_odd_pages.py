@@ -116,9 +116,9 @@ def without_dictionary(meta: Any, pages: list[tuple[PageHeader, int, int]]) -> N
 
 
 def larger(meta: Any, pages: object) -> None:
-    """Without statistics of encodings and sizes, every page header is looked at."""
+    """Without statistics of encodings, every page header is looked at."""
     meta.total_compressed_size += 23
-    meta.encoding_stats = meta.size_statistics = None
+    meta.encoding_stats = None
 
 
 def rewrite(path: Path, change: Change, change_meta: ChangeMeta | None) -> Path:

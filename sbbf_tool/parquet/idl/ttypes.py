@@ -1813,65 +1813,6 @@ class Statistics(object):
         return not (self == other)
 
 
-class SizeStatistics(object):
-    """
-    What the values take up unencoded.
-
-    Attributes:
-     - unencoded_byte_array_data_bytes
-
-    """
-
-
-    def __init__(self, unencoded_byte_array_data_bytes=None,):
-        self.unencoded_byte_array_data_bytes = unencoded_byte_array_data_bytes
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.I64:
-                    self.unencoded_byte_array_data_bytes = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('SizeStatistics')
-        if self.unencoded_byte_array_data_bytes is not None:
-            oprot.writeFieldBegin('unencoded_byte_array_data_bytes', TType.I64, 1)
-            oprot.writeI64(self.unencoded_byte_array_data_bytes)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
 class TypeDefinedOrder(object):
 
 
@@ -3224,12 +3165,11 @@ class ColumnMetaData(object):
      - encoding_stats
      - bloom_filter_offset
      - bloom_filter_length
-     - size_statistics
 
     """
 
 
-    def __init__(self, type=None, encodings=None, path_in_schema=None, codec=None, num_values=None, total_uncompressed_size=None, total_compressed_size=None, key_value_metadata=None, data_page_offset=None, index_page_offset=None, dictionary_page_offset=None, statistics=None, encoding_stats=None, bloom_filter_offset=None, bloom_filter_length=None, size_statistics=None,):
+    def __init__(self, type=None, encodings=None, path_in_schema=None, codec=None, num_values=None, total_uncompressed_size=None, total_compressed_size=None, key_value_metadata=None, data_page_offset=None, index_page_offset=None, dictionary_page_offset=None, statistics=None, encoding_stats=None, bloom_filter_offset=None, bloom_filter_length=None,):
         self.type = type
         self.encodings = encodings
         self.path_in_schema = path_in_schema
@@ -3245,7 +3185,6 @@ class ColumnMetaData(object):
         self.encoding_stats = encoding_stats
         self.bloom_filter_offset = bloom_filter_offset
         self.bloom_filter_length = bloom_filter_length
-        self.size_statistics = size_statistics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3354,12 +3293,6 @@ class ColumnMetaData(object):
                     self.bloom_filter_length = iprot.readI32()
                 else:
                     iprot.skip(ftype)
-            elif fid == 16:
-                if ftype == TType.STRUCT:
-                    self.size_statistics = SizeStatistics()
-                    self.size_statistics.read(iprot)
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3441,10 +3374,6 @@ class ColumnMetaData(object):
         if self.bloom_filter_length is not None:
             oprot.writeFieldBegin('bloom_filter_length', TType.I32, 15)
             oprot.writeI32(self.bloom_filter_length)
-            oprot.writeFieldEnd()
-        if self.size_statistics is not None:
-            oprot.writeFieldBegin('size_statistics', TType.STRUCT, 16)
-            self.size_statistics.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4566,11 +4495,6 @@ Statistics.thrift_spec = (
     (5, TType.STRING, 'max_value', 'BINARY', None, ),  # 5
     (6, TType.STRING, 'min_value', 'BINARY', None, ),  # 6
 )
-all_structs.append(SizeStatistics)
-SizeStatistics.thrift_spec = (
-    None,  # 0
-    (1, TType.I64, 'unencoded_byte_array_data_bytes', None, None, ),  # 1
-)
 all_structs.append(TypeDefinedOrder)
 TypeDefinedOrder.thrift_spec = (
 )
@@ -4696,7 +4620,6 @@ ColumnMetaData.thrift_spec = (
     (13, TType.LIST, 'encoding_stats', (TType.STRUCT, [PageEncodingStats, None], False), None, ),  # 13
     (14, TType.I64, 'bloom_filter_offset', None, None, ),  # 14
     (15, TType.I32, 'bloom_filter_length', None, None, ),  # 15
-    (16, TType.STRUCT, 'size_statistics', [SizeStatistics, None], None, ),  # 16
 )
 all_structs.append(EncryptionWithFooterKey)
 EncryptionWithFooterKey.thrift_spec = (
