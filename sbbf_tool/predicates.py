@@ -7,6 +7,7 @@ judged by what each part may be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from sbbf_tool.arguments import QuotedText
 from sbbf_tool.errors import UsageError
 
 _SHOWN_CHARACTERS = 60
+_BARE_DATE = r"\b\d{4}-\d\d-\d\d"
 UNDECIDED = "the values of columns do not show it"
 BY_ENGINE = "use a query engine for this condition"
 
@@ -188,4 +190,14 @@ def ensure_answered(expression: Expression, reason: str, hint: str) -> None:
     for part in parts_of(expression):
         if isinstance(part, Other):
             text = part.text[:_SHOWN_CHARACTERS]
-            raise UsageError(f"nothing decides {text}: {reason}", hint=hint)
+            raise UsageError(f"nothing decides {text}: {reason}", hint=quoting_of(part) or hint)
+
+
+def quoting_of(part: Other) -> str | None:
+    """Return which quotes a part that nothing answers seems to lack; None if it lacks none."""
+    bare = re.sub("'[^']*'", "", part.text)
+    if '"' in bare:
+        return "in double quotes is a column, in single quotes text"
+    if re.search(_BARE_DATE, bare):
+        return "write a date in single quotes"
+    return None

@@ -85,12 +85,14 @@ class Command(click.Command):
         is_brief = bool(ctx.meta.get(BRIEF))
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
         shared = []
+        peculiarities: list[str] = []
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record is None:
                 continue
             if is_shared(option):
                 shared.append(name_of(option))
+                peculiarities += _wrap(getattr(option, "peculiarity", ""), formatter.width - 2)
             else:
                 sections[topic_of(option)].append(record)
         if is_brief:
@@ -103,6 +105,7 @@ class Command(click.Command):
         if shared and not is_brief:
             formatter.write(f"\n{_SHARED_OPTIONS}:\n")
             _write_lines(formatter, _wrap(", ".join(shared), formatter.width - 2), 2)
+            _write_lines(formatter, peculiarities, 2)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that only reads ends with another code if its output was closed."""

@@ -63,6 +63,7 @@ class Option(click.Option):
         topic: Topic,
         place: str = ANYWHERE,
         introduction: str = "",
+        peculiarity: str = "",
         **attributes: Any,
     ) -> None:
         super().__init__(names, **attributes)
@@ -71,6 +72,8 @@ class Option(click.Option):
         """Where it may be set."""
         self.introduction = introduction
         """What the help says below the heading of the topic, if the command has this option."""
+        self.peculiarity = peculiarity
+        """What an option that many commands have means in this one alone."""
 
     @property
     def key(self) -> str:

@@ -140,7 +140,10 @@ def read_query(
         raise click.UsageError(
             "only one of --files-from -, --values-file - and the value - can read standard input"
         )
-    return files, column, collect_values(values, values_file, ask_null, column), None
+    collected = collect_values(
+        values, values_file, ask_null, column, "COLUMN VALUE, or a condition in quotes"
+    )
+    return files, column, collected, None
 
 
 def _ends_with_condition(files: Files) -> bool:

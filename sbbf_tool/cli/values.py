@@ -44,9 +44,13 @@ def is_standard_input(argument: str | None) -> bool:
 
 
 def collect_values(
-    arguments: tuple[str, ...], values_file: str | None, ask_null: bool, column: str | None
+    arguments: tuple[str, ...],
+    values_file: str | None,
+    ask_null: bool,
+    column: str | None,
+    wanted: str = "COLUMN VALUE",
 ) -> Sequence[object]:
-    """Collect the values of a command line: its arguments, each once, values from standard input or
+    """Collect the values of a command line, each once: its arguments, values from standard input or
     a file, and None for null.
 
     A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
@@ -59,10 +63,18 @@ def collect_values(
             values = (None, *values)
     else:
         values = _collect_many(arguments, values_file, ask_null, column)
+        from sbbf_tool.file.texts import each_once
+
+        count = len(values)
+        values = each_once(values)
+        if len(values) < count:
+            repeats = count - len(values)
+            verb = "repeats another" if repeats == 1 else "repeat others"
+            note(f"{repeats:,} of {format_count(count, 'value')} {verb}: each is queried once")
     if values:
         return values
     if values_file is None and not arguments:
-        raise click.UsageError("no value: give COLUMN VALUE")
+        raise click.UsageError(f"no value: give {wanted}")
     source = _source_of_values("-" if values_file is None else values_file)
     text = f"{source}: there are no values"
     if values_file is None or _is_pipe(values_file):

@@ -45,6 +45,7 @@ from sbbf_tool.predicates import (
     conjuncts_of,
     judge,
     parts_of,
+    quoting_of,
     values_in,
 )
 
@@ -143,8 +144,8 @@ class FileCondition:
         for part in parts_of(self.condition):
             if part not in self.parts or not self.parts[part].is_answered:
                 note = f"{UNANSWERED} {part.text}: any row may satisfy it"
-                if isinstance(part, Other) and '"' in part.text:
-                    note += "; in double quotes is a column, in single quotes text"
+                if isinstance(part, Other) and (quoting := quoting_of(part)):
+                    note += f"; {quoting}"
                 texts[note] = None
         return list(texts)
 

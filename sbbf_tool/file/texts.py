@@ -149,3 +149,22 @@ def values_of(values: object) -> Sequence[object]:
         return items
     block = Texts if kinds == {str} else QuotedTexts
     return block.of([encoded], nulls)
+
+
+def each_once(values: Sequence[object]) -> Sequence[object]:
+    """Return values without those that occur before, in their order. Values of two types differ."""
+    if not isinstance(values, Texts):
+        distinct: dict[object, object] = {}
+        for value in values:
+            distinct.setdefault((type(value), repr(value)), value)
+        return tuple(distinct.values())
+    seen: set[bytes] = set()
+    kept: list[list[bytes]] = []
+    for start in range(values.nulls, len(values), _DECODED_AT_ONCE):
+        stop = min(start + _DECODED_AT_ONCE, len(values))
+        encoded = [*dict.fromkeys(values.encoded(start, stop))]
+        kept.append([value for value in encoded if value not in seen])
+        seen.update(encoded)
+    if values.nulls + len(seen) == len(values):
+        return values
+    return type(values).of(kept, values.nulls)

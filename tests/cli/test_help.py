@@ -100,6 +100,23 @@ def test_the_options_of_many_commands_have_a_topic(capfd):
         assert named_options(capfd.readouterr().out) == shared, name
 
 
+def test_the_full_help_names_the_formats_that_help_options_does_not(capfd):
+    assert run(["help", "options"]) == 0
+    explained = capfd.readouterr().out
+    for name, command in read_commands().items():
+        own = {
+            form
+            for option in command.params
+            if option.name == "form" and isinstance(option.type, click.Choice)
+            for form in option.type.choices
+            if form not in explained
+        }
+        assert run([*name.split(), "--help"]) == 0
+        *_, last = capfd.readouterr().out.splitlines()
+        named = last.partition("--format also takes ")[2].rstrip(".").split(", ")
+        assert own <= {*named}, name
+
+
 @each("name", ["probe", "add-filter"])
 def test_the_full_help_fits_two_screens_and_a_half(name, monkeypatch, capfd):
     monkeypatch.setenv("COLUMNS", str(COLUMNS))

@@ -170,6 +170,25 @@ def test_an_argument_that_is_given_twice_is_queried_once(probe):
     assert probe("n", "--value", "2", "--value", "2")[:2] == (0, ["2"])
 
 
+REPEATED = {
+    "lines": ("keys.txt", b"b\n9\nb\nb\n"),
+    "csv": ("keys.csv:s", b"n,s\n1,b\n2,9\n3,b\n4,b\n"),
+    "json": ("keys.jsonl:s", b'{"s":"b"}\n{"s":"9"}\n{"s":"b"}\n{"s":"b"}\n'),
+}
+
+
+@each("kind", list(REPEATED))
+def test_a_value_that_a_file_repeats_is_queried_once(probe, capfd, kind):
+    name, content = REPEATED[kind]
+    Path(name.partition(":")[0]).write_bytes(content)
+    code, found, err = probe("s", "--values-file", name)
+    assert (code, found) == (0, ["b"])
+    assert "2 of 4 values repeat others: each is queried once" in err
+    rows = ["probe", "a.parquet", "-c", "s", "--values-file", name, "--rows", "--format", "csv"]
+    assert run(rows) == 0
+    assert capfd.readouterr().out.splitlines()[1:] == ["a.parquet,0,1,b,s"]
+
+
 def test_columns_that_hold_no_keys_are_refused(probe):
     table = pa.table({"l": [[1]], "n": [2]})
     pq.write_table(table, "keys.parquet")

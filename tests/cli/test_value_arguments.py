@@ -69,8 +69,8 @@ FILES = {
     "empty lines of Windows": (b"\r\n\r\nplain\r\n", ["plain"], ("line 1 ends with \\r\\n",)),
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
     "Latin-1 of Windows": (
-        LATIN + b"\r\n" + LATIN + b"\r\n",
-        ["caf\udce9"] * 2,
+        LATIN + b"\r\n" + LATIN + b"2\r\n",
+        ["caf\udce9", "caf\udce92"],
         ("line 1 ends with \\r\\n", "line 1 is not UTF-8"),
     ),
     "a blank at the end": (
@@ -254,6 +254,26 @@ def test_a_value_that_may_be_meant_as_a_condition(fixtures, capfd):
         assert "is taken as a value" not in capfd.readouterr().err
 
 
-def test_text_in_double_quotes_is_a_column(fixtures, capfd):
-    assert run(["probe", str(fixtures / "events.parquet"), 'country = "XX"']) == 0
-    assert "in double quotes is a column, in single quotes text" in capfd.readouterr().out
+LACKING = {
+    "text": ('country = "XX"', "in double quotes is a column, in single quotes text"),
+    "date": ("ts > 2026-01-09", "write a date in single quotes"),
+    "both": ("ts > '2026-01-09' + \"x\"", "in double quotes is a column"),
+}
+
+
+@each("name", list(LACKING))
+def test_a_condition_that_lacks_quotes_is_explained(fixtures, capfd, name):
+    condition, hint = LACKING[name]
+    events = str(fixtures / "events.parquet")
+    assert run(["probe", events, condition]) == 0
+    assert hint in capfd.readouterr().out
+    assert run(["probe", events, condition, "--rows"]) == 2
+    assert hint in capfd.readouterr().err
+    assert run(["probe", events, "user_id", "5", "--where", condition]) == 2
+    assert hint in capfd.readouterr().err
+
+
+@each("condition", ["country LIKE '2026-01-09'", "country LIKE '\"%'"])
+def test_a_condition_in_the_right_quotes_has_no_hint_of_them(fixtures, capfd, condition):
+    assert run(["probe", str(fixtures / "events.parquet"), condition]) == 0
+    assert "single quotes" not in capfd.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 
 import numpy as np
@@ -170,3 +171,17 @@ def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
         assert run(["probe", "no.parquet", "id", "--values-file", str(path)]) == 2
         assert "line 48 has more than 7 bytes" in capfd.readouterr().err
         monkeypatch.undo()
+
+
+def test_each_value_is_kept_once_in_its_order():
+    from sbbf_tool.file.texts import Texts, each_once, values_of
+
+    unlike = (None, True, 1, 1.0, "1", b"1", 0.0, -0.0, math.nan)
+    assert list(map(repr, each_once(unlike * 3))) == list(map(repr, unlike))
+    texts = [f"t{number % 5000}" for number in range(12_000)]
+    assert list(each_once(values_of([None, *texts]))) == [None, *dict.fromkeys(texts)]
+    numbers = [number % 5000 - 9 for number in range(12_000)]
+    assert list(each_once(values_of(numbers))) == list(dict.fromkeys(numbers))
+    distinct = Texts.of([[b"a", b"b", b""]], nulls=1)
+    assert each_once(distinct) is distinct
+    assert list(each_once(Texts.of([]))) == []

@@ -349,6 +349,7 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Decorator:
         f"Format of the output, or of --report: {', '.join(choices[:-1])} or "
         f"{choices[-1]}.  [default: table]"
     )
+    own = ", ".join(name for name in choices if name not in FORMATS)
     suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
     options = (
         OUTPUT.option(
@@ -358,6 +359,7 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Decorator:
             type=click.Choice(choices),
             metavar="FORMAT",
             introduction="Results are on standard output, everything else on standard error.",
+            peculiarity=f"Here, --format also takes {own}." if own else "",
         ),
         OUTPUT.option("--report", "report_path", suffixes, place=COMMAND_LINE, metavar="FILE"),
     )
