@@ -456,8 +456,8 @@ CLAIMS = [
     ),
     Claim(
         "one-file.md",
-        "A file that cannot be read ends with exit code 3",
-        {"probe damaged.parquet user_id 42": 3},
+        "A wrong name of a column ends with exit code 2, and a file that cannot be read with 3",
+        {"probe good.parquet user 42": 2, "probe damaged.parquet user_id 42": 3},
     ),
     Claim(
         "output.md",

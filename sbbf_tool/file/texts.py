@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import overload
 
 from sbbf_tool.arguments import QuotedText, as_values
+from sbbf_tool.bloom.hashing import hash_variable
 
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
@@ -153,18 +154,16 @@ def values_of(values: object) -> Sequence[object]:
 
 def each_once(values: Sequence[object]) -> Sequence[object]:
     """Return values without those that occur before, in their order. Values of two types differ."""
-    if not isinstance(values, Texts):
-        distinct: dict[object, object] = {}
-        for value in values:
-            distinct.setdefault((type(value), repr(value)), value)
-        return tuple(distinct.values())
-    seen: set[bytes] = set()
-    kept: list[list[bytes]] = []
-    for start in range(values.nulls, len(values), _DECODED_AT_ONCE):
-        stop = min(start + _DECODED_AT_ONCE, len(values))
-        encoded = [*dict.fromkeys(values.encoded(start, stop))]
-        kept.append([value for value in encoded if value not in seen])
-        seen.update(encoded)
-    if values.nulls + len(seen) == len(values):
+    keys: Iterable[object] = values
+    if isinstance(values, Texts):
+        keys = hash_variable(values.data, values.offsets, values.offsets.itemsize)
+    # Most keys are distinct, and so are values with distinct hashes.
+    if len(set(keys)) == len(values):
         return values
-    return type(values).of(kept, values.nulls)
+    if isinstance(values, Texts):
+        encoded = dict.fromkeys(values.encoded(values.nulls, len(values)))
+        return type(values).of([[*encoded]], values.nulls)
+    distinct: dict[object, object] = {}
+    for value in values:
+        distinct.setdefault((type(value), repr(value)), value)
+    return tuple(distinct.values())

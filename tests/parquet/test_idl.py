@@ -86,7 +86,8 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
 
 def test_the_structs_end_where_the_format_ends() -> None:
     """A field past these would be one we made up, or one that no code names
-    (`size_statistics`, 16, and `geospatial_statistics`, 17); the page type 4 and the header's field 9 are the first draft's.
+    (`size_statistics`, 16, and `geospatial_statistics`, 17); the page type 4 and the header's
+    field 9 are the first draft's.
     """
     structs = (ColumnMetaData, ttypes.ColumnChunk, ttypes.RowGroup, FileMetaData, PageHeader)
     assert [len(struct.thrift_spec) - 1 for struct in structs] == [15, 9, 7, 9, 9]

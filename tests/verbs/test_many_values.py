@@ -182,6 +182,7 @@ def test_each_value_is_kept_once_in_its_order():
     assert list(each_once(values_of([None, *texts]))) == [None, *dict.fromkeys(texts)]
     numbers = [number % 5000 - 9 for number in range(12_000)]
     assert list(each_once(values_of(numbers))) == list(dict.fromkeys(numbers))
-    distinct = Texts.of([[b"a", b"b", b""]], nulls=1)
+    distinct = Texts.of([[b"a", b"b"]], nulls=1)
     assert each_once(distinct) is distinct
+    assert list(each_once(Texts.of([[b"", b"a", b""]], nulls=1))) == [None, "", "a"]
     assert list(each_once(Texts.of([]))) == []
