@@ -42,6 +42,10 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     # Workers start in the current folder, but must not import modules from it.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
+    # Spark kills a worker of a cancelled task after this time, so that its files stay. When the
+    # session ends first, the worker removes them; on a busy machine that takes more than the
+    # usual two seconds.
+    "spark.python.task.killTimeout": "30s",
 }
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
