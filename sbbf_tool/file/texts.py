@@ -8,7 +8,6 @@ from itertools import accumulate, pairwise
 from typing import overload
 
 from sbbf_tool.arguments import QuotedText, as_values
-from sbbf_tool.bloom.hashing import hash_variable
 
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
@@ -154,16 +153,50 @@ def values_of(values: object) -> Sequence[object]:
 
 def each_once(values: Sequence[object]) -> Sequence[object]:
     """Return values without those that occur before, in their order. Values of two types differ."""
-    keys: Iterable[object] = values
     if isinstance(values, Texts):
-        keys = hash_variable(values.data, values.offsets, values.offsets.itemsize)
-    # Most keys are distinct, and so are values with distinct hashes.
-    if len(set(keys)) == len(values):
-        return values
-    if isinstance(values, Texts):
-        encoded = dict.fromkeys(values.encoded(values.nulls, len(values)))
-        return type(values).of([[*encoded]], values.nulls)
+        repeats = _find_repeats(values)
+        return _leave_out(values, repeats) if repeats else values
     distinct: dict[object, object] = {}
     for value in values:
         distinct.setdefault((type(value), repr(value)), value)
     return tuple(distinct.values())
+
+
+def _find_repeats(values: Texts) -> list[int]:
+    """Return the positions of values that occur before."""
+    offsets = values.offsets
+    positions: Iterable[int] = range(values.nulls, len(values))
+    if len(values) > _MANY_TEXTS:
+        import numpy as np  # few values need no hashes
+
+        from sbbf_tool.bloom.hashing import hash_variable
+
+        # Only values with the same hash can be the same.
+        hashes = np.asarray(hash_variable(values.data, offsets, offsets.itemsize))
+        ordered = np.sort(hashes)
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+        places = np.flatnonzero(np.isin(hashes, repeated))
+        positions = places[places >= values.nulls].tolist()
+    seen = set()
+    repeats = []
+    for at in positions:
+        value = values.data[offsets[at] : offsets[at + 1]]
+        if value in seen:
+            repeats.append(at)
+        seen.add(value)
+    return repeats
+
+
+def _leave_out(values: Texts, positions: list[int]) -> Texts:
+    """Return values without those at these positions, which ascend."""
+    data = bytearray()
+    ends = array("q", [0])
+    shift = 0
+    start = 0
+    for stop in (*positions, len(values)):
+        data += values.data[values.offsets[start] : values.offsets[stop]]
+        ends.extend(end - shift for end in values.offsets[start + 1 : stop + 1])
+        start = stop + 1
+        if start <= len(values):
+            shift += values.offsets[start] - values.offsets[stop]
+    return type(values)(bytes(data), ends, values.nulls)
