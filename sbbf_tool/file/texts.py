@@ -11,6 +11,8 @@ from sbbf_tool.arguments import QuotedText, as_values
 
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
+_WORTH_HASHES = 100_000
+"""Texts of which repeats are found by their hashes."""
 _DECODED_AT_ONCE = 4096
 _LARGEST = 1 << 64
 """Largest integer in a block; larger ones are in no column of integers."""
@@ -166,8 +168,8 @@ def _find_repeats(values: Texts) -> list[int]:
     """Return the positions of values that occur before."""
     offsets = values.offsets
     positions: Iterable[int] = range(values.nulls, len(values))
-    if len(values) > _MANY_TEXTS:
-        import numpy as np  # few values need no hashes
+    if len(values) > _WORTH_HASHES:
+        import numpy as np  # to import it takes longer than to compare fewer values
 
         from sbbf_tool.bloom.hashing import hash_variable
 

@@ -13,9 +13,11 @@ import pytest
 
 from sbbf_tool import UsageError, probe
 from sbbf_tool.cli import run
-from sbbf_tool.file.texts import Texts
+from sbbf_tool.file import texts
+from sbbf_tool.file.texts import Texts, each_once, values_of
 from sbbf_tool.reports.probe import MANY_VALUES, ValueAnswer
 from sbbf_tool.verbs import Probe
+from support.tables import each
 
 ROW_GROUPS = 6
 VALUES = [str(number) for number in range(0, 60_000, 20)]
@@ -173,13 +175,13 @@ def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
         monkeypatch.undo()
 
 
-def test_each_value_is_kept_once_in_its_order():
-    from sbbf_tool.file.texts import Texts, each_once, values_of
-
+@each("worth_hashes", [1000, 100_000])
+def test_each_value_is_kept_once_in_its_order(worth_hashes, monkeypatch):
+    monkeypatch.setattr(texts, "_WORTH_HASHES", worth_hashes)
     unlike = (None, True, 1, 1.0, "1", b"1", 0.0, -0.0, math.nan)
     assert list(map(repr, each_once(unlike * 3))) == list(map(repr, unlike))
-    texts = [f"t{number % 5000}" for number in range(12_000)]
-    assert list(each_once(values_of([None, *texts]))) == [None, *dict.fromkeys(texts)]
+    names = [f"t{number % 5000}" for number in range(12_000)]
+    assert list(each_once(values_of([None, *names]))) == [None, *dict.fromkeys(names)]
     numbers = [number % 5000 - 9 for number in range(12_000)]
     assert list(each_once(values_of(numbers))) == list(dict.fromkeys(numbers))
     distinct = Texts.of([[b"a", b"b"]], nulls=1)
