@@ -485,7 +485,7 @@ CLAIMS = [
         "Exit code 1 means that every data file is skipped",
         {
             "paimon add-index indexed": 0,
-            "paimon probe indexed customer nobody": 1,
+            "paimon probe indexed customer absent": 1,
             "paimon probe indexed customer 8fd593c4": 0,
         },
     ),
