@@ -85,9 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        # `-m "not heavy"` is all that one has to know: it installs nothing, and starts no Spark.
+        # `-m "not heavy"` is all that one has to know: it installs nothing, and starts neither
+        # Spark nor Swift.
         is_long = item.get_closest_marker("nightly") or item.get_closest_marker("environment")
-        if is_long or "spark" in getattr(item, "fixturenames", ()):
+        if is_long or not {"spark", "swift"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("heavy")
         if item.path.parent.name in ("faults", "objects"):
             item.add_marker("slow")

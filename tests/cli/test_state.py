@@ -262,7 +262,7 @@ def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
             '{"file": 1}', "7")
     ] + [
         {"report": None}, {"report": "{}"}, {"report": b"{}"},
-        {"report": zlib.compress(bytes(100 << 20))}, {"status": "perfect"},
+        {"report": zlib.compress(bytes(100 << 20), 1)}, {"status": "perfect"},
         {"status": None}, {"exit_code": 1}, {"exit_code": -(2**60)}, {"exit_code": "0"},
         {"request": ""}, {"version": "[]"}, {"version": 7},
         {"reason": b"x"},

@@ -104,23 +104,15 @@ def with_writers(*engines: str) -> list[ParameterSet]:
     """Return every engine with every writer; two of them for Spark, which takes ten times as
     long."""
     heavy = [pytest.mark.heavy]
-    quick = [
-        pytest.param(engine, WRITERS[:3], id=engine) for engine in engines if engine != "spark"
-    ]
-    of_spark = [
-        pytest.param(engine, WRITERS[3:], id=f"{engine}, files of Spark", marks=heavy)
-        for engine in engines
-        if engine != "spark"
-    ]
-    return [
-        *quick,
-        *of_spark,
-        *(
-            pytest.param("spark", WRITERS[::3], id="spark", marks=heavy)
-            for engine in engines
-            if engine == "spark"
-        ),
-    ]
+    cases = []
+    for engine in engines:
+        if engine == "spark":
+            cases.append(pytest.param(engine, WRITERS[::3], id=engine, marks=heavy))
+            continue
+        marks = heavy if engine in ("clickhouse", "polars") else []
+        cases.append(pytest.param(engine, WRITERS[:3], id=engine, marks=marks))
+        cases.append(pytest.param(engine, WRITERS[3:], id=f"{engine}, files of Spark", marks=heavy))
+    return cases
 
 
 @pytest.mark.parametrize(

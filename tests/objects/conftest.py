@@ -8,10 +8,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from objects import azure_server, google_server
 from sbbf_tool.storage.objects import cloud
@@ -22,6 +24,20 @@ from support.environments import NotInstallableError
 from support.swift_server import free_ports, wait_for
 
 _NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parsed_models() -> Iterator[None]:
+    """Parse the JSON files of botocore once: each test makes clients of its own."""
+    load = JSONFileLoader.load_file
+
+    @cache
+    def load_once(path: str) -> object:
+        return load(JSONFileLoader(), path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda _, path: load_once(path))
+        yield
 
 
 @pytest.fixture(scope="session")

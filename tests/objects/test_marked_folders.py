@@ -10,7 +10,13 @@ from sbbf_tool.storage.objects.listing import entries, find_single_object
 from support.calls import call
 
 
-@pytest.fixture(params=["container", "google_bucket", "moto_bucket"], ids=["azure", "google", "s3"])
+@pytest.fixture(
+    params=[
+        pytest.param("container", id="azure", marks=pytest.mark.environment(minutes=1)),
+        pytest.param("google_bucket", id="google", marks=pytest.mark.environment(minutes=1)),
+        pytest.param("moto_bucket", id="s3"),
+    ]
+)
 def store(request):
     return request.getfixturevalue(request.param)
 

@@ -72,7 +72,8 @@ def disk(tmp_path: Path):
         yield folder
 
 
-@each("clock", [0], heavy=[-3600, 3600])  # seconds by which the clock of this machine is ahead
+@pytest.mark.heavy(1)
+@each("clock", [0, -3600, 3600])  # seconds by which the clock of this machine is ahead
 def test_an_index_of_a_disk_that_counts_in_seconds(clock, disk, tmp_path, monkeypatch):
     lake, index = disk / "lake", str(tmp_path / "lake.sbbfx")
     lake.mkdir()

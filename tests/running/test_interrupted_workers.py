@@ -122,9 +122,10 @@ def square(numbers: Sequence[int]) -> list[int]:
     return [number * number for number in numbers]
 
 
+@pytest.mark.heavy(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
 @each("place", [0, 1])
-@each("number", [signal.SIGKILL], heavy=[signal.SIGTERM])
+@each("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_pool_goes_on_when_a_worker_ends_that_waits_for_a_task(
     place: int, number: signal.Signals
 ) -> None:

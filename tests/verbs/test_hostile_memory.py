@@ -183,34 +183,38 @@ def build_schema(element: bytes, count: int) -> bytes:
 
 SMALL = wire.write(file_metadata([row_group([column_chunk(column_metadata())])], 1))
 MILLION = 1_000_000
-STATS = Field(13, wire.LIST, wire.items(wire.STRUCT, ((),) * MILLION))
-CHUNKS = Field(1, wire.LIST, wire.items(wire.STRUCT, ((),) * MILLION))
 PAIR = b"\x18\x06m.4711\x18\x08value 42\0"
-LARGE: dict[str, tuple[bytes, bool]] = {
-    "pairs": (with_list(5, PAIR, MILLION), True),
-    "pairs of a known key": (with_list(5, b"\x18\3geo\0", MILLION), True),
-    "empty pairs": (with_list(5, b"\0", 4 * MILLION), True),
-    "two lists of empty pairs": (
-        with_list(5, b"\0", MILLION)[:-1] + build_list(5, b"\0", MILLION) + b"\0",
-        True,
-    ),
-    "empty orders": (with_list(7, b"\0", 4 * MILLION), True),
-    "orders": (with_list(7, b"\x1c\0\0", MILLION), True),
-    "pairs of an encrypted file": (
-        with_list(5, PAIR, MILLION)[:-1] + bytes([wire.STRUCT]) + wire.number(8) + b"\0\0",
-        True,
-    ),
-    "groups": (build_schema(b"\x48\1a\x15\0\0", MILLION), False),
-    "columns": (build_schema(b"\x15\2\x38\1a\0", MILLION), False),
-    "row groups": (with_list(4, b"\x19\x0c\x16\0\x16\0\0", MILLION), False),
-    "column chunks": (wire.write(file_metadata([(CHUNKS,)], 1)), False),
-    "encoding_stats": (
-        wire.write(file_metadata([row_group([column_chunk(column_metadata(STATS))])], 1)),
-        False,
-    ),
-}
-"""Footers with a million structs, and whether they are read: pairs and orders are, if all else
-is."""
+
+
+def build_large_footers() -> dict[str, tuple[bytes, bool]]:
+    """Build footers with a million structs, and say whether they are read: pairs and orders are, if
+    all else is."""
+    structs = wire.items(wire.STRUCT, ((),) * MILLION)
+    chunks = Field(1, wire.LIST, structs)
+    stats = Field(13, wire.LIST, structs)
+    return {
+        "pairs": (with_list(5, PAIR, MILLION), True),
+        "pairs of a known key": (with_list(5, b"\x18\3geo\0", MILLION), True),
+        "empty pairs": (with_list(5, b"\0", 4 * MILLION), True),
+        "two lists of empty pairs": (
+            with_list(5, b"\0", MILLION)[:-1] + build_list(5, b"\0", MILLION) + b"\0",
+            True,
+        ),
+        "empty orders": (with_list(7, b"\0", 4 * MILLION), True),
+        "orders": (with_list(7, b"\x1c\0\0", MILLION), True),
+        "pairs of an encrypted file": (
+            with_list(5, PAIR, MILLION)[:-1] + bytes([wire.STRUCT]) + wire.number(8) + b"\0\0",
+            True,
+        ),
+        "groups": (build_schema(b"\x48\1a\x15\0\0", MILLION), False),
+        "columns": (build_schema(b"\x15\2\x38\1a\0", MILLION), False),
+        "row groups": (with_list(4, b"\x19\x0c\x16\0\x16\0\0", MILLION), False),
+        "column chunks": (wire.write(file_metadata([(chunks,)], 1)), False),
+        "encoding_stats": (
+            wire.write(file_metadata([row_group([column_chunk(column_metadata(stats))])], 1)),
+            False,
+        ),
+    }
 
 
 @needs_walker
@@ -218,8 +222,9 @@ is."""
 @pytest.mark.timeout(120)
 def test_what_no_verb_reads_takes_no_memory(sound, tmp_path):
     """Each struct would take 100 to 200 bytes as an object."""
+    footers = build_large_footers()
     paths = []
-    for at, (footer, is_read) in enumerate(LARGE.values()):
+    for at, (footer, is_read) in enumerate(footers.values()):
         path = tmp_path / f"large-{at}.parquet"
         path.write_bytes(b"PAR1" + bytes(8) + footer + len(footer).to_bytes(4, "little") + b"PAR1")
         paths.append(path)
@@ -231,7 +236,7 @@ def test_what_no_verb_reads_takes_no_memory(sound, tmp_path):
     command = [sys.executable, "-c", PROGRAM, str(ALLOWED), sound, sound, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *names, last = done.stdout.split()
-    assert done.returncode == 0, f"{list(LARGE)[len(names) - 1]}: {done.stderr}"
+    assert done.returncode == 0, f"{list(footers)[len(names) - 1]}: {done.stderr}"
     assert int(last) < ALLOWED
 
 
