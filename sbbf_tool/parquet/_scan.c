@@ -17,6 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
 #ifdef __APPLE__
 #define MODIFIED(status) (status).st_mtimespec
 #define CHANGED(status) (status).st_ctimespec
@@ -45,6 +49,16 @@ static int read_file(void *from, uint8_t *to, size_t length, uint64_t offset)
     return 1;
 }
 
+/* In glibc 2.33 and newer, `fstat` is a symbol of its own: an extension that calls it does not load where glibc is older. */
+static int read_status(int descriptor, struct stat *status)
+{
+#if defined(__linux__) && defined(__x86_64__)
+    return (int)syscall(SYS_fstat, descriptor, status);
+#else
+    return fstat(descriptor, status);
+#endif
+}
+
 static int is_same_moment(struct timespec a, struct timespec b)
 {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
@@ -66,12 +80,12 @@ static struct answer scan_file(const char *name, struct input *input, struct wal
     int descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return answer;
-    if (fstat(descriptor, &before) == 0 && S_ISREG(before.st_mode)) {
+    if (read_status(descriptor, &before) == 0 && S_ISREG(before.st_mode)) {
         input->read = read_file;
         input->from = &descriptor;
         input->size = before.st_size;
         answer = answer_file(input, w, kinds, num_kinds, path);
-        if (answer.kind >= 0 && (fstat(descriptor, &after) != 0 || !is_unchanged(&before, &after))) {
+        if (answer.kind >= 0 && (read_status(descriptor, &after) != 0 || !is_unchanged(&before, &after))) {
             drop_results(w->s, results);
             answer.kind = DECLINED;
         }

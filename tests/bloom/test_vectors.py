@@ -4,6 +4,7 @@ of the system; and warnings of compilers."""
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import sbbf_tool
 from support.sanitized import EXTENSIONS
 from support.tables import each
 
@@ -83,6 +85,18 @@ def test_a_compiler_has_nothing_to_say_about_an_extension(
     compiled = ["-c", str(SOURCES.parent / source), "-o", str(tmp_path / "extension.o")]
     done = subprocess.run([compiler, *options, *compiled], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_extension_loads_with_old_versions_of_glibc() -> None:
+    """The wheels are for manylinux 2.17."""
+    newer = {}
+    extensions = list(Path(sbbf_tool.__file__).parent.rglob("*.so"))
+    if not extensions:
+        pytest.skip("no extension was built")
+    for extension in extensions:
+        versions = re.findall(rb"GLIBC_2\.(\d+)", extension.read_bytes())
+        newer[extension.name] = [int(version) for version in versions if int(version) > 17]
+    assert not any(newer.values()), newer
 
 
 def test_no_source_calls_the_function_of_the_compilers_library() -> None:
