@@ -3,7 +3,7 @@ release/build.py FOLDER [--test]
 
     source distribution   of the committed files, with times and owners that do not vary
     py3-none-any          without the extensions, for every system and Python
-    cp311-abi3            with both, repaired by auditwheel for manylinux 2.17, stripped and
+    cp311-abi3            with all four, repaired by auditwheel for manylinux 2.17, stripped and
                           without search paths; only on Linux
 
 Everything is built twice, in two folders, and must be equal byte for byte. abi3audit and twine
