@@ -157,7 +157,8 @@ def test_every_action_has_a_version():
 def test_a_release_waits_for_all_its_parts():
     all_jobs = load(REPOSITORY / ".github" / "workflows" / "release.yml")["jobs"]
     assert set(all_jobs["publish"]["needs"]) == set(all_jobs) - {"publish"}
-    assert all_jobs["publish"]["if"] == all_jobs["ready"]["if"] == "github.ref_type == 'tag'"
+    assert all_jobs["ready"]["if"] == "github.ref_type == 'tag'"
+    assert all_jobs["publish"]["if"] == "github.event_name == 'push' && github.ref_type == 'tag'"
 
 
 def test_every_python_of_the_classifiers_is_tested():
