@@ -256,13 +256,25 @@ def _ensure_usable(real: str, path: str, *, writes: bool) -> None:
         raise RefusedError(
             "the folder of the state does not exist", file=path, hint="create it first"
         )
+    _ensure_usable_journal(f"{real}-journal")
     if not writes:
         return
     permissions.ensure_open_to_new_files(os.path.dirname(real), path)
     if os.path.exists(real) and not os.access(real, os.W_OK):
         raise RefusedError("no permission to write the state", file=path, hint="name another")
-    journal = f"{real}-journal"
-    if os.path.lexists(journal) and os.lstat(journal).st_uid not in (user_id(), 0):
+
+
+def _ensure_usable_journal(journal: str) -> None:
+    """Raise RefusedError for a journal whose rows another user could choose, or in which SQLite
+    would wait for a writer that never comes."""
+    if not os.path.lexists(journal):
+        return
+    status = os.lstat(journal)
+    if not stat.S_ISREG(status.st_mode):
+        raise RefusedError(
+            "the journal of the state is no regular file", file=journal, hint="remove it"
+        )
+    if status.st_uid not in (user_id(), 0):
         raise RefusedError(
             "the journal of the state belongs to another user, who could choose its rows",
             file=journal,

@@ -295,6 +295,17 @@ def test_what_another_user_made_is_not_followed(monkeypatch, capfd) -> None:
         os.lchown(name, 7, 7)
 
 
+@each("make", [os.mkfifo, lambda path: os.symlink("elsewhere", path)])
+@each("words", [VERIFY, [*ADD, "-n", "-c", "name"]])
+def test_a_journal_that_is_no_regular_file_is_refused(make, words, capfd) -> None:
+    run(VERIFY)
+    make("s.sqlite-journal")
+    capfd.readouterr()
+    assert run(words) == 4
+    assert "s.sqlite-journal: the journal of the state is no regular file" in capfd.readouterr().err
+    os.remove("s.sqlite-journal")
+
+
 @pytest.mark.slow
 def test_two_runs_share_a_state(capfd) -> None:
     first, second = (
