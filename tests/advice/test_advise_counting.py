@@ -75,6 +75,14 @@ def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, dom
     assert ("extrapolated" in columns["n"].ndv_source) == (share < 1.0)
 
 
+def test_a_small_row_group_does_not_count(tmp_path):
+    """Its values repeat less than those of the others."""
+    values = np.random.default_rng(1).permutation(np.arange(4_000) % 1_000)
+    table = pa.table({"n": [*values, 500, 0, 999]})
+    _, columns = advice(write(tmp_path / "a.parquet", table, row_group_size=4_000))
+    assert columns["n"].ndv == 1_000
+
+
 @each(
     "ranges, share",
     [

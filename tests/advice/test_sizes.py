@@ -33,6 +33,7 @@ def write(path: Path, *, ndv: int = NEAR_NDV, wide: int = 0) -> Path:
     "ndv, num_bytes, fpp, half_fpp",
     [
         (62_000, 131_072, 0.01, 0.027),
+        (60, 128, 0.01, 0.026),
         (99_000, 131_072, 0.01, None),  # 15 %
         (10, 64, 0.01, None),  # the smallest size
         (10, 131_072, 0.01, None),  # the half meets the target too

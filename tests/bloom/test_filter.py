@@ -115,3 +115,11 @@ def test_a_union_is_what_would_have_been_built_from_both(
 def test_filters_of_different_sizes_do_not_unite() -> None:
     with pytest.raises(UsageError, match="64 and 32 bytes"):
         BloomFilter.empty(64) | BloomFilter.empty(32)
+
+
+@each("num_bytes", [64, 1 << 16])
+def test_a_block_that_differs_is_seen_wherever_it_is(num_bytes: int) -> None:
+    bloom = BloomFilter.empty(num_bytes)
+    assert bloom.has_identical_blocks
+    bloom.insert_hash((1 << 64) - 1)
+    assert not bloom.has_identical_blocks

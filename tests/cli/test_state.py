@@ -16,6 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
@@ -139,10 +141,15 @@ def test_only_new_and_changed_files_are_opened(open_names, capfd) -> None:
     shutil.copy("lake/part-00002.parquet", "copy")
     os.utime("copy", ns=(status.st_atime_ns, status.st_mtime_ns))
     os.rename("copy", "lake/part-00002.parquet")
+    # All three as before: only the time of the change tells.
+    path = Path("lake/part-00003.parquet")
+    status = path.stat()
+    path.write_bytes(path.read_bytes())
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     time.sleep(0.06)
     open_names.clear()
-    assert summary(VERIFY, capfd)["unchanged"] == 2
-    assert set(open_names) == {f"part-0000{number}.parquet" for number in (1, 2, 4)}
+    assert summary(VERIFY, capfd)["unchanged"] == 1
+    assert set(open_names) == {f"part-0000{number}.parquet" for number in (1, 2, 3, 4)}
     assert summary(VERIFY, capfd)["unchanged"] == 5
 
 
@@ -165,6 +172,21 @@ def test_another_request_opens_the_files(open_names, capfd) -> None:
     # One row per file and command: the last request.
     assert len(rows_of("path")) == 12
     assert summary([*CHECK, "--max-fpp", "0.5"], capfd)["unchanged"] == 0
+
+
+def test_a_file_that_was_skipped_fails_a_strict_run() -> None:
+    pq.write_table(pa.table({"other": [1]}), "lake/part-00004.parquet")
+    time.sleep(0.06)
+    assert [run(ADD), run([*ADD, "--strict"])] == [0, 2]
+
+
+def test_rows_of_a_folder_with_a_longer_name_stay(capfd) -> None:
+    shutil.copytree("lake", "lake-2025")
+    time.sleep(0.06)
+    other = ["verify", "lake-2025", "--state", "s.sqlite"]
+    for arguments in (other, VERIFY):
+        assert summary(arguments, capfd)["unchanged"] == 0
+    assert summary(other, capfd)["unchanged"] == 4
 
 
 def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:

@@ -180,6 +180,7 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
         ("b.parquet lake/", "lake/x/y/"),
         ("lake/**/*.parquet", "lake/sub/"),
         ("lake/*", "lake/sub/"),
+        ("lake-link", "lake/sub/"),
     ],
 )
 def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, capsys, names, output):
@@ -187,6 +188,7 @@ def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, caps
     for name in ("lake/day=1/a.parquet", "b.parquet"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"id": [1, 2]}), name)
+    Path("lake-link").symlink_to("lake")
     code, _, err = call(capsys, "add-filter", *names.split(), "-c", "id", "-o", output)
     assert (code, err.count("\n")) == (2, 1)
     assert f"{output}: the result would be among the files of lake" in err

@@ -215,6 +215,10 @@ def test_names_and_order_are_those_of_the_local_runner(spark, tmp_path, monkeypa
         here, there = [list(run_verb(Check(), paths, on=runner)) for runner in (None, Spark())]
         assert any(row.report.findings for row in here)
         assert [row.report for row in there] == [row.report for row in here]
+    edit = Edit(dry_run=True)
+    for row in run_verb(AddFilter("id"), "lake", edit=edit, errors="return", on=Spark()):
+        if row.report is not None:
+            assert row.report.output == row.report.file == row.path
 
 
 def test_paths_that_cannot_be_listed(spark, tmp_path):

@@ -282,6 +282,20 @@ def test_a_command_that_was_killed_between_link_and_unlink_can_be_repeated(path)
         append(path, out)
 
 
+def test_a_new_name_of_a_command_that_still_runs_stays(path, monkeypatch):
+    out = path.with_name("out")
+    link = os.link
+
+    def link_while_another_command_begins(*paths: str) -> None:
+        link(*paths)
+        with pytest.raises(RefusedError, match="the target exists"):
+            local.ensure_free(str(out))
+
+    monkeypatch.setattr(os, "link", link_while_another_command_begins)
+    append(path, out)
+    assert out.read_bytes() == NEW
+
+
 @each("kind", ["another file has the temporary name", "another name", "a link"])
 def test_a_target_that_no_killed_command_left_stays(path, kind):
     out = path.with_name("out")

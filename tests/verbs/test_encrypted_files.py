@@ -35,6 +35,7 @@ from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.structs import build_struct, parse_struct
 from support.corpus_edits import edit_footer
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, values_of
 from support.samples import listing
@@ -257,6 +258,17 @@ def test_a_signed_file_that_is_no_longer_marked_as_signed(file):
     edit_footer(path, strip)
     with pytest.raises(AuthenticationError, match="neither encrypted nor signed"):
         inspect(path, keys=keys_of("java-signed"))
+
+
+def test_row_groups_keep_their_ordinals(file):
+    path, keys = file("java-columns"), keys_of("java-columns")
+    with ParquetFile.open(path, Context(keys)) as parquet_file:
+        footer = parquet_file.footer
+        metadata = parse_struct(FileMetaData, footer.raw)
+        del metadata.row_groups[0]
+        pages = path.read_bytes()[: footer.start]
+        path.write_bytes(b"".join([pages, *footer.stored(build_struct(metadata))]))
+    assert verify(path, keys=keys).is_sound
 
 
 # Bytes that are not the writer's

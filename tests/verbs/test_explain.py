@@ -134,3 +134,18 @@ def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filt
         "the dictionary holds the value, but the filter excludes it"
         in explain(path, "id", report.value, engine_names="duckdb").engines[0].explanation
     )
+
+
+def test_a_value_that_only_a_wrong_filter_holds_hides_no_lost_rows(tmp_path: Path) -> None:
+    """The dictionary excludes 11, and the filter, which is that of another file, 10."""
+    even, odd = (tmp_path / name for name in ("even.parquet", "odd.parquet"))
+    for first, path in enumerate((even, odd)):
+        pq.write_table(pa.table({"id": range(first, 1000 + first, 2)}), path)
+        add_filters(path, "id", in_place=True)
+    wrong = places(odd)[0, "id"]
+    wrong_bytes = odd.read_bytes()[wrong.offset : wrong.offset + wrong.length]
+    with even.open("r+b") as stream:
+        stream.seek(places(even)[0, "id"].offset)
+        stream.write(wrong_bytes)
+    report = explain(even, "id", [10, 11], engine_names="duckdb")
+    assert report.engines[0].harm == "loses rows"

@@ -105,6 +105,13 @@ def test_a_file_without_the_column_remains(lake, tmp_path):
     assert report.warnings[0].startswith(f"{path}: not pruned: there is no column 'number'")
 
 
+def test_a_column_without_values_has_the_type_of_a_later_file(tmp_path):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for path, value in zip(paths, (None, 7), strict=True):
+        pq.write_table(pa.table({"v": [value]}), path)
+    assert sbbf_tool.prune(paths, "v", [7]).dataset().to_table()["v"].to_pylist() == [None, 7]
+
+
 def test_invalid_requests_are_usage_errors(lake, tmp_path):
     with pytest.raises(UsageError, match="no column 'idd'"):
         sbbf_tool.prune(lake, "idd", [1])
@@ -135,6 +142,14 @@ def test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned(fixtures, tmp_
     is_user = ds.field("user_id") == user
     rest = sbbf_tool.prune(table, "user_id", [user]).dataset()
     assert rest.to_table(filter=is_user).num_rows == table.to_table(filter=is_user).num_rows > 0
+
+
+def test_the_root_of_an_iceberg_table_is_refused(tmp_path):
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "v1.metadata.json").touch()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(RefusedError, match="Iceberg table, and also has files of its earlier"):
+        sbbf_tool.prune(tmp_path, "id", [1])
 
 
 UTC = dt.UTC

@@ -117,6 +117,21 @@ def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     assert "overlapping-filter" not in list_rules(path)
 
 
+def test_a_filter_that_overlaps_a_page_index_too_is_not_repaired(path):
+    DEFECTS["overlapping-filter"].make(path)
+    (place,) = [row for row in inspect(path, ["id"]).filters if row.row_group == 0]
+
+    def claim_filter(metadata: FileMetaData) -> None:
+        chunk = metadata.row_groups[0].columns[0]
+        chunk.column_index_offset = place.offset
+        chunk.column_index_length = place.stated_length
+
+    edit_footer(path, claim_filter)
+    report = repair(path, drop=True, in_place=True)
+    assert [finding.rule for finding in report.remaining] == ["overlapping-filter"]
+    assert "overlapping-filter" in list_rules(path)
+
+
 def test_an_append_that_was_interrupted_is_cut_back(path):
     shutil.copyfile(SOUND, path)
     old = path.read_bytes()

@@ -153,6 +153,18 @@ def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeyp
     assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == before
 
 
+def test_files_that_another_commit_removes_are_no_failure(table, capsys, monkeypatch):
+    commit = TableRun._commit
+
+    def remove_first(self):
+        deltalake.DeltaTable(table).delete("day = 'd0'")
+        commit(self)
+
+    monkeypatch.setattr(TableRun, "_commit", remove_first)
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    assert (code, "another commit replaced or removed 2 files" in out) == (0, True), out
+
+
 def test_a_log_that_is_not_there_makes_no_folder_of_files(table, capsys):
     shutil.rmtree(table / "_delta_log")
     (table / "_delta_log").symlink_to(table / "unmounted")
