@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
 from sbbf_tool.frozen import replace
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.plain import escape_bytes, from_batch, restore_bytes, schema_of, to_batch
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile, Row
 from sbbf_tool.running.discover import discover as find_files
@@ -181,16 +182,25 @@ class GivenNames:
         for field in ("file", "output"):
             if getattr(report, field, None) == row.path:
                 names[field] = path
-        findings = []
-        for finding in getattr(report, "findings", ()):
-            fix = finding.fix
-            if fix is not None and fix.files == (row.path,):
-                fix = replace(fix, files=(path,))
-            findings.append(replace(finding, file=path, fix=fix))
+
+        def renamed(fix: Fix | None) -> Fix | None:
+            if fix is None or fix.files != (row.path,):
+                return fix
+            return replace(fix, files=(path,))
+
+        findings = [
+            replace(finding, file=path, fix=renamed(finding.fix))
+            for finding in getattr(report, "findings", ())
+        ]
         if findings:
             names["findings"] = tuple(findings)
+        undo = getattr(report, "undo", None)
+        if undo is not None:
+            names["undo"] = renamed(undo)
         if report is not None:
             report = replace(report, **names)
+        if isinstance(row.error, SbbfError) and row.error.file == row.path:
+            row.error.file = path
         return replace(row, path=path, report=report)
 
     def _find(self, path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 import time
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -80,8 +81,9 @@ def _open_new(name: str, overwrite: bool, mode: int) -> AbstractContextManager[i
         raise _exists_error(name)
     ensure_own_link(name)
     if old is not None:
-        # /dev/stdout may lead to a file: renaming another file over it would lose its earlier
-        # content.
+        descriptor = _own_descriptor(name)
+        if descriptor is not None:
+            return _Unbuffered(os.dup(descriptor), "wb")
         if not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/")):
             return _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb")
         if not os.access(real, os.W_OK):
@@ -154,6 +156,14 @@ class _Unbuffered(io.FileIO):
         if not self._is_dropped:
             write_all(self.fileno(), data)
         return memoryview(data).nbytes
+
+
+def _own_descriptor(name: str) -> int | None:
+    """Return the descriptor of this process that `name` means. It may lead to a file with earlier
+    content, which would be lost if the file were opened again or replaced."""
+    name = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(name, name)
+    match = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d+)", name)
+    return None if match is None else int(match[1])
 
 
 def _open_fifo(name: str) -> int:

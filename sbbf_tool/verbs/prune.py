@@ -407,7 +407,10 @@ def _ensure_no_table(name: str) -> None:
     that rows would appear repeatedly."""
     table_format = places.find_table_format(name)
     if table_format in ("Delta", "Iceberg"):
-        reason = f"the folder is a {table_format} table, and also has files of its earlier versions"
+        reason = (
+            f"the folder is the root of a table of {table_format}, and also has files of its "
+            "earlier versions"
+        )
         hint = (
             "give a dataset of one version, such as DeltaTable(...).to_pyarrow_dataset(), "
             "or the paths of its files"

@@ -173,7 +173,8 @@ def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
 
 @each("verb, edit", [(Verify(), {}), (AddFilter(FilterSpec("id")), {"edit": EDIT})])
 def test_a_run_over_twenty_files_is_two_stages(spark, tmp_path, verb, edit):
-    """They list the files, and do the work: nothing is shuffled."""
+    """They list the files, and do the work: nothing is shuffled. Before PySpark 4.0, the limit of
+    the listing is a stage of its own."""
     lake = small_files(tmp_path / "lake", 20)
     context, group = spark.sparkContext, f"stages of {verb.name}"
     context.setJobGroup(group, "")
@@ -189,7 +190,10 @@ def test_a_run_over_twenty_files_is_two_stages(spark, tmp_path, verb, edit):
         for job in tracker.getJobIdsForGroup(group)
         for stage in tracker.getJobInfo(job).stageIds
     ]
-    assert sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages) == 2
+    from pyspark.sql import DataFrame
+
+    done = [stage for stage in stages if stage is not None and stage.numCompletedTasks > 0]
+    assert len(done) == (2 if hasattr(DataFrame, "toArrow") else 3)
 
 
 @pytest.mark.heavy
@@ -300,7 +304,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
         shutil.rmtree(lake)
         shutil.copytree(original, lake, symlinks=True)
         capsys.readouterr()
-        code = run([command[0], str(lake), *command[1:], "--format", "json", *runner])
+        code = run([command[0], "lake", *command[1:], "--format", "json", *runner])
         printed = capsys.readouterr()
         documents = [json.loads(line) for line in printed.out.splitlines()]
         for document in documents if command == ["advise"] else ():

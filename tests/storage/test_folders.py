@@ -235,9 +235,10 @@ def test_a_fifo_and_standard_output_are_written_to(tmp_path):
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stdout == b"{}\nmore\n"
-    with (tmp_path / "output").open("wb") as output:
-        subprocess.run(command, stdout=output, check=True)
-    assert (tmp_path / "output").read_bytes().endswith(b"more\n")
+    for mode in ("wb", "ab"):
+        with (tmp_path / "output").open(mode) as output:
+            subprocess.run(command, stdout=output, check=True)
+    assert (tmp_path / "output").read_bytes() == b"{}\nmore\n" * 2
 
 
 def test_a_fifo_that_no_process_reads_is_an_error(tmp_path, monkeypatch):

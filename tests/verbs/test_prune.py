@@ -135,8 +135,8 @@ def test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned(fixtures, tmp_
 
     with pytest.raises(
         RefusedError,
-        match=r"the folder is a Delta table, and also has files of its earlier versions; "
-        r"give a dataset",
+        match=r"the folder is the root of a table of Delta, and also has files of its earlier "
+        r"versions; give a dataset",
     ):
         sbbf_tool.prune(tmp_path / "orders", "user_id", [user])
     is_user = ds.field("user_id") == user
@@ -148,7 +148,7 @@ def test_the_root_of_an_iceberg_table_is_refused(tmp_path):
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "v1.metadata.json").touch()
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(RefusedError, match="Iceberg table, and also has files of its earlier"):
+    with pytest.raises(RefusedError, match="table of Iceberg, and also has files of its earlier"):
         sbbf_tool.prune(tmp_path, "id", [1])
 
 
