@@ -32,6 +32,7 @@ from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import COMPARE_SCANS
 from support.corpus_edits import edit_footer
+from support.defects import DEFECTS, SOUND
 from support.scans import (
     QUICK_POLICIES,
     Compared,
@@ -597,6 +598,24 @@ def test_a_column_may_be_sorted_in_either_direction(tmp_path, starts, rules):
     example = _write_parts(tmp_path / "example.parquet", [range(400)] * 3)
     parts = [range(start, start + 400) for start in starts]
     assert _findings(_write_parts(tmp_path / "a.parquet", parts), example) == rules
+
+
+@each("defect", sorted(DEFECTS.keys() - {"over-128-mib"}))
+def test_a_sound_file_of_the_same_kind_hides_no_defect(tmp_path, defect):
+    path = tmp_path / f"{defect}.parquet"
+    DEFECTS[defect].make(path)
+    _findings(str(path), str(SOUND))
+
+
+def test_a_filter_may_be_larger_than_the_data_of_its_row_group(tmp_path):
+    paths = []
+    for encoding in ("PLAIN", "DELTA_BINARY_PACKED"):
+        path = str(tmp_path / f"{encoding}.parquet")
+        options = {"use_dictionary": False, "column_encoding": encoding}
+        filters = {"id": {"ndv": 400, "fpp": 0.01}}
+        pq.write_table(pa.table({"id": range(400)}), path, bloom_filter_options=filters, **options)
+        paths.append(path)
+    assert _findings(paths[1], paths[0]) == ["larger-than-chunk"]
 
 
 @each("place", ["first", "last"])
