@@ -168,6 +168,8 @@ def test_offsets_of_an_invalid_shape_are_refused(
         "empty": (b"", 1, TOO_SHORT),
         "one value too few": (plain_page([b"abc"]), 2, TOO_SHORT),
         "cut within a value": (plain_page([b"abc"])[:-1], 1, TOO_SHORT),
+        "cut within the last of many": (plain_page([b"abc"] * 9)[:-1], 9, TOO_SHORT),
+        "cut after the last of many lengths": (plain_page([b"abcd"] * 20)[:-4], 20, TOO_SHORT),
         "cut within a length": (plain_page([b"abc"]) + b"\1\0\0", 2, TOO_SHORT),
         "the longest length": (plain_page([b"abc"]) + b"\xff\xff\xff\xff" + b"rest", 2, TOO_SHORT),
         "a negative count": (plain_page([b"abc"]), -1, "-1 values|at least 0, not -1"),

@@ -21,7 +21,8 @@ from sbbf_tool.file.context import Context
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import footer_structs, large_footers
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, Statistics
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.run import run
 from sbbf_tool.storage.journal import journal_of
@@ -31,6 +32,7 @@ from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verb import COMPARE_SCANS
 from support.corpus_edits import edit_footer
+from support.defects import DEFECTS, SOUND
 from support.scans import (
     QUICK_POLICIES,
     Compared,
@@ -225,6 +227,29 @@ def test_very_many_hits(tmp_path):
     assert len(report.hits) >= 3000
 
 
+def test_the_smallest_numbers_of_float16(tmp_path):
+    ids = pa.array([number / 2**24 for number in (-3, -1, 1, 3)], pa.float16())
+    path = write(tmp_path / "a.parquet", ids)
+    for number in (-3, -2, -1, 1, 2, 3):
+        is_stored = number % 2 == 1
+        verb = Probe("id", [number / 2**24])
+        assert compare(verb, [path]) == (1, not is_stored, 0)
+
+
+@each("name", ["min", "max", "min_value", "max_value"])
+def test_bounds_contradict_a_chunk_of_nulls(tmp_path, name):
+    path = write(tmp_path / "a.parquet", [5, 7])
+
+    def contradict(metadata: FileMetaData) -> None:
+        statistics = Statistics(null_count=2)
+        setattr(statistics, name, (5).to_bytes(8, "little"))
+        metadata.row_groups[0].columns[0].meta_data.statistics = statistics
+
+    edit_footer(Path(path), contradict)
+    assert compare(Probe("id", [6]), [path]) == (1, 1, 0)
+    assert compare(Probe("id", [7]), [path]) == (1, 0, 0)
+
+
 def test_rows_of_more_values_than_a_chunk_has_and_without_filters(tmp_path):
     path = write(tmp_path / "a.parquet", [3, None, 7, 3, 1000], row_group_size=2)
     bare = str(tmp_path / "bare.parquet")
@@ -305,6 +330,20 @@ def test_a_column_that_is_read_is_searched_for_all_values(tmp_path):
     assert compare(verb, [path]) == (1, 0, 0)
     assert [hit.value for hit in scanned(verb, [path])[0].hits] == ["5", "100"]
     assert scanned(Probe("id", [100], confirm=True), [path])[0].is_absent
+
+
+def test_a_dictionary_with_a_wrong_checksum_is_not_believed(tmp_path):
+    path = tmp_path / "a.parquet"
+    ids = [f"text {number}" for number in range(10)]
+    write(path, ids, compression="none", write_page_checksum=True)
+    data = path.read_bytes()
+    assert data.count(b"text 5") == 1
+    path.write_bytes(data.replace(b"text 5", b"text X"))
+    for value in ("text 4", "text 5"):
+        verb = Probe("id", [value], confirm=True)
+        assert scanned(verb, [str(path)]) == [None]
+        (message,) = verb(path).unreadable
+        assert "dictionary page at byte 4: the checksum does not match" in message
 
 
 def test_many_certain_rows(tmp_path):
@@ -395,6 +434,23 @@ def test_values_that_cannot_be_compared_with_the_column_are_not_scanned(tmp_path
     assert compare(all_values, [path]) == (1, 0, 0)
     some_values = Probe("id", [1, 9], compares=lambda column: (1).__eq__)
     assert compare(some_values, [path]) == (0, 0, 1)
+
+
+@each("bounds", [(1, 300), (-300, 5), (-300, 300)])
+def test_bounds_that_a_narrow_type_does_not_have_are_declined(tmp_path, bounds):
+    """Readers show such numbers as other ones."""
+    path = write(tmp_path / "a.parquet", pa.array([1, 5], pa.int8()))
+
+    def widen(metadata: FileMetaData) -> None:
+        statistics = metadata.row_groups[0].columns[0].meta_data.statistics
+        low, high = (number.to_bytes(4, "little", signed=True) for number in bounds)
+        statistics.min_value = statistics.min = low
+        statistics.max_value = statistics.max = high
+
+    assert scanned(Probe("id", [44]), [path])[0].is_absent
+    edit_footer(Path(path), widen)
+    assert scanned(Probe("id", [44]), [path]) == [None]
+    assert not Probe("id", [44])(path).is_absent
 
 
 def test_drafts_are_not_scanned():
@@ -501,6 +557,83 @@ def test_the_variable_compares_both_ways(tmp_path, monkeypatch):
     monkeypatch.setattr(scan.ScannedFile, "row_groups", 7)
     with pytest.raises(AssertionError, match="the scan answers"):
         Probe("id", [99])(path)
+
+
+# --- Filters that fit ---
+
+
+def _write_parts(path: Path, parts: list[range]) -> str:
+    """Write a row group for each of these ranges."""
+    ids = [7919 * number for part in parts for number in part]
+    filters = {"id": {"ndv": len(parts[0]), "fpp": 0.01}}
+    pq.write_table(
+        pa.table({"id": ids}),
+        path,
+        row_group_size=len(parts[0]),
+        use_dictionary=False,
+        bloom_filter_options=filters,
+    )
+    return str(path)
+
+
+def _findings(path: str, example: str) -> list[str]:
+    """Return the rules of the findings, after a comparison with the answer of a scan that knows the
+    kind of the file by an example."""
+    verb = Check(Policy(quick=True))
+    assert compare(verb, [example, path]).answered > 0
+    return [finding.rule for finding in verb(path).findings]
+
+
+@each(
+    "starts, rules",
+    [
+        ((0, 400, 800), ["sorted-column"]),
+        ((800, 400, 0), ["sorted-column"]),
+        ((400, 0, 800), ["sorted-column"]),
+        ((0, 399, 800), []),
+        ((800, 401, 2), []),
+    ],
+)
+def test_a_column_may_be_sorted_in_either_direction(tmp_path, starts, rules):
+    example = _write_parts(tmp_path / "example.parquet", [range(400)] * 3)
+    parts = [range(start, start + 400) for start in starts]
+    assert _findings(_write_parts(tmp_path / "a.parquet", parts), example) == rules
+
+
+@each("defect", sorted(DEFECTS.keys() - {"over-128-mib"}))
+def test_a_sound_file_of_the_same_kind_hides_no_defect(tmp_path, defect):
+    path = tmp_path / f"{defect}.parquet"
+    DEFECTS[defect].make(path)
+    _findings(str(path), str(SOUND))
+
+
+def test_a_filter_may_be_larger_than_the_data_of_its_row_group(tmp_path):
+    paths = []
+    for encoding in ("PLAIN", "DELTA_BINARY_PACKED"):
+        path = str(tmp_path / f"{encoding}.parquet")
+        options = {"use_dictionary": False, "column_encoding": encoding}
+        filters = {"id": {"ndv": 400, "fpp": 0.01}}
+        pq.write_table(pa.table({"id": range(400)}), path, bloom_filter_options=filters, **options)
+        paths.append(path)
+    assert _findings(paths[1], paths[0]) == ["larger-than-chunk"]
+
+
+@each("place", ["first", "last"])
+def test_unreferenced_bytes_are_reported_wherever_they_are(tmp_path, place):
+    example = _write_parts(tmp_path / "example.parquet", [range(400)] * 2)
+    start, metadata = split(Path(example).read_bytes())
+    unreferenced = bytes(64 << 10)
+    if place == "last":
+        data = join(start + unreferenced, metadata)
+    else:
+        for row_group in metadata.row_groups:
+            meta = row_group.columns[0].meta_data
+            meta.data_page_offset += len(unreferenced)
+            meta.bloom_filter_offset += len(unreferenced)
+        data = join(start[:4] + unreferenced + start[4:], metadata)
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data)
+    assert _findings(str(path), example) == ["unreferenced-bytes"]
 
 
 # --- Filters that are there ---

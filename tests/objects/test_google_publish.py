@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
+from dataclasses import replace
 
 import google_crc32c
 import pytest
@@ -121,6 +122,17 @@ def test_a_temporary_object_that_cannot_be_deleted_is_reported(google_bucket):
     google_bucket.proxy.forget()
     sbbf_tool.resize_filters(url, max_bytes=16384, in_place=True, force=True)
     assert google_bucket.names() == ["x.parquet"]
+
+
+def test_a_new_object_in_another_bucket(google_bucket):
+    """The service composes objects of one bucket alone."""
+    other = replace(google_bucket, name=f"{google_bucket.name}-other")
+    other.create()
+    url = google_bucket.put("x.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], output=other.url("new.parquet"))
+    assert google_bucket.get("x.parquet") == large()
+    assert other.get("new.parquet")[: len(large())] == large()
+    assert (google_bucket.names(), other.names()) == (["x.parquet"], ["new.parquet"])
 
 
 def test_concurrent_changes_of_one_object(google_bucket):

@@ -159,3 +159,22 @@ def test_refusals_without_a_reason_lead_to_few_renewals():
             lease.call(deny, lambda error: "403")
     assert issuer.count <= 6
     assert call(lease, issuer.count) == issuer.count
+
+
+def test_a_renewal_that_helps_is_followed_by_others():
+    lease = Issuer(None).lease()
+
+    def deny() -> int:
+        raise ExpiredError
+
+    for _ in range(10):
+        with pytest.raises(ExpiredError):
+            lease.call(deny, lambda error: "403")
+        last = lease.keys
+
+        def request(refused: int = last) -> int:
+            if lease.keys == refused:
+                raise ExpiredError
+            return lease.keys
+
+        assert lease.call(request, lambda error: "403") == last + 1

@@ -171,6 +171,28 @@ def test_an_upload_whose_answer_was_lost_is_named_or_aborted(key, is_left, moto_
         )
 
 
+def test_an_upload_of_a_longer_key_is_not_taken_for_a_lost_one(moto_bucket, tmp_path):
+    """A store lists uploads by the beginning of their keys."""
+    created: list[str] = []
+
+    def lose(exchange):
+        if exchange.operation == "CreateMultipartUpload" and not created:
+            created.append("large.parquet")
+            answer = moto_bucket.client.create_multipart_upload(
+                Bucket=moto_bucket.name, Key="large.parquet.other"
+            )
+            created.append(answer["UploadId"])
+            return 500
+        return None
+
+    (tmp_path / "a.parquet").write_bytes(large())
+    moto_bucket.proxy.fault = lose
+    url = moto_bucket.url("large.parquet")
+    report = sbbf_tool.add_filters(tmp_path / "a.parquet", ["id"], output=url)
+    assert report.warnings == ()
+    assert moto_bucket.unfinished() == ["large.parquet.other"]
+
+
 def test_an_upload_that_may_be_complete_is_named_and_not_aborted(moto_bucket):
     url, lost = moto_bucket.put("large.parquet", large()), []
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, check, explain, probe, verify
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, FileMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import page_range, read_page
 from sbbf_tool.parquet.structs import build_struct
@@ -251,6 +252,44 @@ def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> Non
         value.is_absent for value in probe(tmp_path / "g.parquet", name, distinct).values
     )
     assert not any(explain(tmp_path / "g.parquet", name, value).absent for value in distinct[:3])
+
+
+def test_values_without_compression_have_their_stated_length(tmp_path: Path) -> None:
+    """The bytes after a page are none of its values."""
+
+    def cut(header: PageHeader, body: bytes) -> list[tuple[PageHeader, bytes]]:
+        header.data_page_header_v2.is_compressed = False
+        header.compressed_page_size -= 8
+        return [(header, body[:-8])]
+
+    path = tmp_path / "f.parquet"
+    options = {"use_dictionary": False, "compression": "none", "data_page_version": "2.0"}
+    pq.write_table(pa.table({"v": range(100)}), path, **options)
+    rewrite(path, cut, None)
+    with pytest.raises(UnreadableError):
+        add_filters(path, ["v"], in_place=True)
+
+
+@each("version", ["1.0", "2.0"])
+def test_an_index_beyond_the_dictionary_is_an_error(tmp_path: Path, version: str) -> None:
+    def index_all(index: int) -> Change:
+        def change(header: PageHeader, body: bytes) -> list[tuple[PageHeader, bytes]]:
+            if header.type != PageType.DICTIONARY_PAGE:
+                # a width of two bits, and a run of 60 indices
+                body = bytes((2, 60 << 1, index))
+                header.uncompressed_page_size = header.compressed_page_size = len(body)
+            return [(header, body)]
+
+        return change
+
+    schema = pa.schema([pa.field("v", pa.int64(), nullable=False)])
+    table = pa.table({"v": [5, 6, 7] * 20}, schema=schema)
+    path = tmp_path / "f.parquet"
+    for index in (2, 3):
+        pq.write_table(table, path, compression="none", data_page_version=version)
+        rewrite(path, index_all(index), None)
+        report = probe(path, "v", [7], confirm=True)
+        assert (bool(report.hits), bool(report.unreadable)) == (index == 2, index == 3)
 
 
 @pytest.mark.engines

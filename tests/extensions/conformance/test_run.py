@@ -330,6 +330,20 @@ def test_filters_of_every_input_conform(corpus: Corpus, tmp_path: Path) -> None:
             assert judge_file(output, row) == ("correct", ""), row.file
 
 
+def test_a_row_group_of_nulls_needs_no_filter(corpus: Corpus, tmp_path: Path) -> None:
+    (row,) = (each for each in corpus.inputs() if each.file == "inputs/int32.parquet")
+    table = pq.read_table(corpus.path_of(row.file))
+    output = tmp_path / "out.parquet"
+    with pq.ParquetWriter(output, table.schema) as writer:
+        writer.write_table(table)
+        writer.write_table(pa.table([pa.nulls(9, table.schema.types[0])], schema=table.schema))
+    add_filters(output, [row.column], in_place=True)
+    with ParquetFile.open(output) as file:
+        places = file.footer.filter_places()
+    assert {row_group for row_group, _ in places} == {0}
+    assert judge_file(output, row) == ("correct", "")
+
+
 REWRITE = """
 import pyarrow.parquet as pq
 table = pq.read_table(args[0])

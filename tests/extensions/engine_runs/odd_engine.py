@@ -16,6 +16,7 @@ class Driver:
     def __init__(self, request: QueryCondition) -> None:
         if request.text == "no start":
             raise RuntimeError("there is no\nengine here")
+        self.text = request.text
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         print("noise on standard output", flush=True)
@@ -30,5 +31,5 @@ class Driver:
         if job.name == "fail":
             raise ValueError("cannot read\nthis")
         with rows.timed():
-            rows.add(b"row")
+            rows.add(job.name.encode() if self.text == "differ" else b"row")
         return Counts(row_groups_read=1)

@@ -334,6 +334,22 @@ def test_a_crash_or_failure_ends_one_job() -> None:
     assert answers.errors["exit"] == "the engine ended with exit code 7: noise on standard error"
 
 
+@each("value, outcome, exit_code", [("same", "equal", 0), ("differ", "rows differ", 1)])
+def test_rows_are_compared_by_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, outcome: str, exit_code: int
+) -> None:
+    monkeypatch.setattr(catalog.Runnable, "driver", "extensions.engine_runs.odd_engine:Driver")
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"c": ["differ", "same"]}), path)
+
+    report = run_engines(path, "c", value, "pyarrow")
+
+    (run,) = report.engines
+    assert (run.outcome, report.exit_code) == (outcome, exit_code)
+    if exit_code:
+        assert run.reason == "the same number of rows (1) has other values with filters"
+
+
 def test_a_job_that_hangs_is_ended() -> None:
     answers = run_jobs(
         "extensions.engine_runs.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("hang"), 4

@@ -111,6 +111,16 @@ def test_the_answers_are_those_of_probe(name, options, tmp_path, index):
     assert len(list(index.glob("*.parquet"))) >= 2
 
 
+@each("values", [[255, 256], [-1, -256, 5], ["b", "aa"], [-0.5, -8.0, 2.0]])
+def test_the_bounds_of_a_file_are_those_of_its_row_groups(values, tmp_path, index):
+    """As the values are ordered, not their bytes."""
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"v": values}), lake / "a.parquet", row_group_size=1)
+    build(lake, index)
+    assert ensure_same_answers(lake, index, values) == 0
+
+
 def test_special_values_are_those_of_probe(tmp_path, index):
     lake = write_lake(tmp_path / "lake", "double", 8)
     build(lake, index)

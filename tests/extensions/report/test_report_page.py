@@ -118,6 +118,17 @@ def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_pat
     assert ("it is empty, and excludes every value" in text) == (defect == "empty-filter")
 
 
+@each("defect", ["wrong-null-count", "nan-forms-missing"])
+def test_only_errors_cast_doubt_on_the_pictures_of_queries(defect, tmp_path, page):
+    path = tmp_path / "defect.parquet"
+    DEFECTS[defect].make(path)
+    (finding, *_) = (each for each in sbbf_tool.check(path).findings if each.rule == defect)
+    write_report(path, page, queries=[f"{finding.column} = 1"])
+    text = page.read_text()
+    assert defect in text
+    assert "may still hold the value" not in text
+
+
 def test_the_page_is_the_same_again_and_replaces_the_old_one(page):
     path = FIXTURES / "pyarrow-filters.parquet"
     first = write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"])

@@ -431,23 +431,24 @@ def test_a_version_without_actions_is_no_version(tmp_path: Path, data: bytes):
         table.commit(copies_of(table), CHANGE)
 
 
+_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
+
+
+def write_checkpoint(folder: Path, version: int, *actions: object) -> None:
+    path = folder / "_delta_log" / f"{version:020d}.checkpoint.{_UUID}.json"
+    lines = [protocol(features=["v2Checkpoint"]), metadata(), *actions]
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
 def test_sidecars_do_not_lead_out_of_their_folder(tmp_path: Path):
     write_version(tmp_path, 0, protocol(features=["v2Checkpoint"]), metadata(), add("x"))
-    checkpoint = [
-        protocol(features=["v2Checkpoint"]),
-        metadata(),
-        {"checkpointMetadata": {"version": 0}},
-    ]
-    name = (
-        tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
-    )
     for path, message in (
         ("..", "not a plain file name"),
         ("a%2F..", "not a plain file name"),
         ("../../x.parquet", "_sidecars/x.parquet: no such file"),
     ):
-        lines = [*checkpoint, {"sidecar": {"path": path, "sizeInBytes": 1, "modificationTime": 1}}]
-        name.write_text("\n".join(map(json.dumps, lines)))
+        sidecar = {"path": path, "sizeInBytes": 1, "modificationTime": 1}
+        write_checkpoint(tmp_path, 0, {"checkpointMetadata": {"version": 0}}, {"sidecar": sidecar})
         with pytest.raises(UnreadableError, match=message):
             DeltaTable(str(tmp_path))
 
@@ -460,15 +461,31 @@ def test_a_sidecar_that_refers_to_itself_is_read_once(tmp_path: Path):
     parquet.write_table(
         pa.table({"sidecar": [sidecar], "add": [{"path": "y", "size": 3}]}), folder / "s.parquet"
     )
-    name = (
-        tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
-    )
-    name.write_text(
-        "\n".join(
-            map(json.dumps, [protocol(features=["v2Checkpoint"]), metadata(), {"sidecar": sidecar}])
-        )
-    )
+    write_checkpoint(tmp_path, 0, {"sidecar": sidecar})
     assert [file.path for file in DeltaTable(str(tmp_path)).live_files()] == [f"{tmp_path}/y"]
+
+
+def test_files_are_known_although_their_commits_were_removed(tmp_path: Path):
+    """A checkpoint after each gap in the log has them."""
+    write_version(tmp_path, 2, add("two"))
+    write_version(tmp_path, 5, add("five"))
+    write_checkpoint(tmp_path, 1, add("one"), remove("zero"))
+    write_checkpoint(tmp_path, 4, add("one"), add("four"), remove("three"))
+    write_checkpoint(tmp_path, 5, add("one"))
+    assert sorted(set(DeltaTable(str(tmp_path)).paths_of_versions())) == sorted(
+        ["zero", "one", "two", "three", "four", "five"]
+    )
+
+
+def test_a_sidecar_has_the_files_whose_removal_is_recorded(tmp_path: Path):
+    folder = tmp_path / "_delta_log" / "_sidecars"
+    folder.mkdir(parents=True)
+    files = {"add": [{"path": "x", "size": 3}, None], "remove": [None, {"path": "old"}]}
+    parquet.write_table(pa.table(files), folder / "s.parquet")
+    sidecar = {"path": "s.parquet", "sizeInBytes": 1, "modificationTime": 1}
+    write_checkpoint(tmp_path, 3, {"sidecar": sidecar})
+    assert live(tmp_path) == ["x"]
+    assert sorted(DeltaTable(str(tmp_path)).paths_of_versions()) == ["old", "x"]
 
 
 def test_a_page_of_a_checkpoint_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
