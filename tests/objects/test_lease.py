@@ -178,3 +178,16 @@ def test_a_renewal_that_helps_is_followed_by_others():
             return lease.keys
 
         assert lease.call(request, lambda error: "403") == last + 1
+
+
+def test_requests_that_need_two_renewals_are_not_given_up():
+    lease = Issuer(None).lease()
+    for _ in range(4):
+        refused = (lease.keys, lease.keys + 1)
+
+        def request(refused: tuple[int, int] = refused) -> int:
+            if lease.keys in refused:
+                raise ExpiredError
+            return lease.keys
+
+        assert lease.call(request, lambda error: "403") == refused[1] + 1

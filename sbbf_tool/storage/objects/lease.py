@@ -101,7 +101,8 @@ class Lease(Generic[K]):
         """
         self._renew_if_due()
         kind: str | None = None
-        for _ in range(_TRIES):
+        renewals = 0
+        while True:
             number = self._number
             try:
                 answer = request()
@@ -112,14 +113,14 @@ class Lease(Generic[K]):
                     raise
                 if kind == last and (kind.isdigit() or self._accepted < number):
                     self._futile[kind] += 1
-                if not self._renew_after(number, kind):
+                if renewals == _TRIES or not self._renew_after(number, kind):
                     raise
+                renewals += 1
             else:
                 self._accepted = max(self._accepted, number)
                 if kind is not None:
                     del self._futile[kind]
                 return answer
-        return request()
 
     def _is_due(self) -> bool:
         return self._due is not None and self._clock() >= self._due
