@@ -229,7 +229,7 @@ class _BlobUpload(Upload):
         except MissingError:
             raise OtherVersionError from None
         if self.in_place:
-            _ensure_replaceable(properties)
+            _ensure_blob_replaceable(properties)
         # It is that of the old bytes.
         properties.content_settings.content_md5 = None
         carried: dict[str, Any] = {
@@ -376,8 +376,8 @@ class AzureWriter(CloudWriter):
             )
         return super().describe(error)
 
-    def ensure_replaceable(self, key: str) -> None:
-        _ensure_replaceable(self.send(self.blob(key).get_blob_properties))
+    def ensure_object_replaceable(self, key: str) -> None:
+        _ensure_blob_replaceable(self.send(self.blob(key).get_blob_properties))
 
 
 class _LeasedSignature(AzureSasCredential):
@@ -408,7 +408,7 @@ _LEASED = RefusedError(
 )
 
 
-def _ensure_replaceable(blob: BlobProperties) -> None:
+def _ensure_blob_replaceable(blob: BlobProperties) -> None:
     """Raise RefusedError if a blob cannot be replaced, or its new version would lack an
     attribute."""
     kind = BlobType(blob.blob_type or BlobType.BLOCKBLOB).value

@@ -146,7 +146,7 @@ class CloudStore(ObjectStore):
         ensure_free(self, target, in_place)
         if in_place:
             with understanding_answers():
-                self.writer.ensure_replaceable(target.key)
+                self.writer.ensure_object_replaceable(target.key)
 
     def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
         writer = call_to_write(lambda: self.writer)

@@ -317,7 +317,7 @@ class CloudWriter:
         self._retries = retries
         self._lease = lease
 
-    def ensure_replaceable(self, key: str) -> None:
+    def ensure_object_replaceable(self, key: str) -> None:
         """Raise RefusedError if the object is of a kind that cannot be replaced."""
         raise NotImplementedError
 

@@ -88,7 +88,7 @@ class S3Store(S3Bucket):
         it is open, without another request."""
         ensure_free(self, target, in_place)
 
-    def ensure_replaceable(self, version: Version) -> None:
+    def ensure_version_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
         attributes = version.attributes
         storage_class = attributes.get("StorageClass")
@@ -133,7 +133,7 @@ class _S3Upload(Upload):
         self.attributes = self._attributes()
         if self.in_place:
             assert self.old is not None
-            self.store.ensure_replaceable(self.old.version)
+            self.store.ensure_version_replaceable(self.old.version)
             if self.store.facts.count_unfinished_uploads(self.target.key):
                 # They cost money and are invisible.
                 self.warnings.append(_UNFINISHED)
