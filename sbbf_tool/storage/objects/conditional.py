@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import (
@@ -333,16 +334,13 @@ class CloudWriter:
         A request that removes what a run leaves is sent once, also after an interrupt. Raises
         errors of this package without secrets.
         """
-
-        def repeat() -> Answer:
-            return self._retries.call(request, self._is_temporary, self._is_unreachable)
-
+        repeat = partial(self._retries.call, request, self._is_temporary, self._is_unreachable)
+        if self._lease is not None:
+            repeat = partial(self._lease.call, repeat, self._refusal_of)
         try:
             if once:
                 return request()
-            if self._lease is None:
-                return repeat()
-            return self._lease.call(repeat, self._refusal_of)
+            return repeat()
         except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 
