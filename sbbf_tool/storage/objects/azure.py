@@ -77,6 +77,7 @@ from sbbf_tool.storage.objects.store import (
     READ_SECONDS,
     DeniedError,
     OtherVersionError,
+    Version,
 )
 
 
@@ -88,9 +89,8 @@ class _BlobUpload(Upload):
         self.blob = self.store.blob(self.target.key)
         attributes = self._attributes()
         condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
-        if self.in_place:
-            assert self.old is not None
-            condition = _if_match(self.old)
+        if self.replaced is not None:
+            condition = _if_match(self.replaced)
         if self.planned_source.size <= WHOLE_BYTES:
             self._put(attributes | condition)
         else:
@@ -222,7 +222,7 @@ class _BlobUpload(Upload):
         writer = _writer_of(self.old)
         blob = writer.blob(self.old.location.key)
         headers: dict[str, str] = {}
-        options = _if_match(self.old) if self.old.version.tag else {}
+        options = _if_match(self.old.version) if self.old.version.tag else {}
         options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
         try:
             properties = writer.send(lambda: blob.get_blob_properties(**options))
@@ -398,8 +398,8 @@ def _writer_of(old: ObjectSource) -> AzureWriter:
     return writer
 
 
-def _if_match(old: ObjectSource) -> dict[str, Any]:
-    return {"etag": old.version.tag or "*", "match_condition": MatchConditions.IfNotModified}
+def _if_match(version: Version) -> dict[str, Any]:
+    return {"etag": version.tag or "*", "match_condition": MatchConditions.IfNotModified}
 
 
 _LEASED = RefusedError(

@@ -46,6 +46,7 @@ from sbbf_tool.storage.objects.store import (
     ObjectStore,
     OtherVersionError,
     UnsupportedError,
+    Version,
     with_text_of,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
@@ -129,7 +130,11 @@ class Upload:
         """The source if it is an object of this service, whose bytes the service may copy."""
         if isinstance(source, ObjectSource) and source.location.service == target.service:
             self.old = source
-        self.in_place = self.old is not None and self.old.location == target
+        self.replaced: Version | None = None
+        """The version of the target that is replaced; None if the target must not exist."""
+        if self.old is not None and self.old.location == target:
+            self.replaced = self.old.version
+        self.in_place = self.replaced is not None
         self.warnings: list[str] = []
 
     def publish(self) -> list[str]:
