@@ -56,15 +56,15 @@ def collect_values(
     A file with columns has typed values; `column` is the name of the queried one. Nulls in it are
     counted and left out. Raises click.UsageError if there are no values; a file may have none.
     """
+    from sbbf_tool.file.texts import each_once
+
     values: Sequence[object]
     if values_file is None and not any(map(is_standard_input, arguments)):
-        values = tuple(dict.fromkeys(map(str, arguments)))
+        values = each_once([*map(str, arguments)])
         if ask_null:
             values = (None, *values)
     else:
         values = _collect_many(arguments, values_file, ask_null, column)
-        from sbbf_tool.file.texts import each_once
-
         count = len(values)
         values = each_once(values)
         if len(values) < count:

@@ -176,11 +176,13 @@ class OpenEdit:
         self._begun_copy: BegunCopy | None = None
         self._meter = Meter(None, 0)
 
-    def ensure_replaceable(self) -> None:
+    def ensure_publishable(self) -> None:
         """Raise RefusedError if the file could not be changed, as far as this can be checked in
         advance."""
         if self.edit.in_place and not self.is_copied:
-            permissions.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
+            permissions.ensure_changeable_in_place(
+                self.target, self.file.source, append=self.edit.append
+            )
         if not self.edit.dry_run:
             reuse = self.file.context.reuse
             reuse.renames_in = permissions.ensure_renames(self.target, reuse.renames_in)
@@ -189,7 +191,7 @@ class OpenEdit:
         """Raise RefusedError if the target cannot be written, or its disk cannot hold these
         filters, as far as the footer shows it."""
         if sizes:
-            self.ensure_replaceable()
+            self.ensure_publishable()
             self.spool.ensure_room(least_bytes(self.file, sizes))
 
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:

@@ -59,13 +59,13 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         ensure_open_to_new_files(folder, target)
 
 
-def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> None:
+def ensure_changeable_in_place(target: str, source: Source, *, append: bool = False) -> None:
     """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as
     this can be checked in advance."""
     if is_url(target):
         from sbbf_tool.storage.objects import stores
 
-        stores.ensure_replaceable(source)
+        stores.ensure_version_replaceable(source)
         return
     real = os.path.realpath(locate(target))
     folder = os.path.dirname(real)

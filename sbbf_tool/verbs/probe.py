@@ -300,7 +300,8 @@ class Probe(ReadingVerb[ProbeReport]):
         conditions: list[ColumnCondition],
         tree: FileCondition | None = None,
     ) -> ProbeReport:
-        """Report the values of the first condition; `tree` is what rows must satisfy too."""
+        """Report the values of the first condition on a column that the file has, since only such
+        values can be in some rows and not in others; `tree` is what rows must satisfy too."""
         numbers: Sequence[int] = range(file.footer.num_row_groups)
         if tree is not None:
             numbers = tree.remaining(numbers)
@@ -315,9 +316,8 @@ class Probe(ReadingVerb[ProbeReport]):
         if tree is not None:
             numbers = tree.narrow(numbers, self._dialect)
         row_groups = tuple(numbers)
-        # The report is about the first of the columns that the file has: only its values can be in
-        # some rows and not in others.
-        first, *also = sorted(narrowed, key=_needs_reading, reverse=True)
+        narrowed.sort(key=_needs_reading, reverse=True)
+        first, *also = narrowed
         about = first.about
         column_type = None
         if isinstance(about, Question):
@@ -339,25 +339,24 @@ class Probe(ReadingVerb[ProbeReport]):
                 confirms=self._reads,
                 with_rows=self.rows,
             )
-        described = [each.condition for each in (first, *also)]
-        notes: dict[str | None, None] = {}
-        places = []
+        described = [each.condition for each in narrowed]
+        notes: list[str | None] = []
+        places: list[str] = []
         if tree is not None:
             described += tree.conditions
-            notes.update(dict.fromkeys(tree.notes()))
+            notes += tree.notes()
             places += tree.unreadable
         for each in narrowed:
             places += each.unreadable
             if isinstance(each.about, Question):
-                literals = each.about.row.special.values()
-                notes.update(dict.fromkeys(literal.note for literal in literals))
+                notes += [literal.note for literal in each.about.row.special.values()]
         return answers.report(
             file,
             len(first.condition.values),
             places,
             column=column,
             type=column_type,
-            notes=tuple(filter(None, notes)),
+            notes=tuple(filter(None, dict.fromkeys(notes))),
             queried=queried,
             **describe_columns(file, described),
         )

@@ -118,7 +118,7 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
             return _restore(change)
         chunks = _choose_chunks(file, names)
         patch, method = _plan(change, chunks, self.compact)
-        change.ensure_replaceable()
+        change.ensure_publishable()
         report = partial(
             RemoveReport,
             filters=tuple(report_removals(file, chunks)),
@@ -179,7 +179,7 @@ def _restore(change: OpenEdit) -> RemoveReport:
         raise NothingToDoError("the file does not end with a change by sbbf", file=file.name)
     if before.recorded_chunks():
         _ensure_no_errors(file, before)
-    change.ensure_replaceable()
+    change.ensure_publishable()
     old_places = before.filter_places()
     chunks = []
     for key, place in file.footer.filter_places().items():

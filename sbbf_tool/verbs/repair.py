@@ -188,7 +188,7 @@ class Repair(ChangingVerb[RepairReport]):
         steps, remaining = plan_steps(facts, drop=self.drop, quick=self.quick)
         _ensure_allowed(file, steps)
         if steps:
-            change.ensure_replaceable()
+            change.ensure_publishable()
         if not change.edit.dry_run:
             to_build = [key for key, step in steps.items() if step.fix is FilterFix.REBUILD]
             change.build(dict.fromkeys(to_build, Sizing()))

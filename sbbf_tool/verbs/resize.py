@@ -147,7 +147,7 @@ class Resize(ChangingVerb[ResizeReport]):
                 hint=hint,
             )
         if change.filters:
-            change.ensure_replaceable()
+            change.ensure_publishable()
         change.ensure_useful()
         patch = change.patch()
         not_resized = []

@@ -77,6 +77,7 @@ from sbbf_tool.storage.objects.store import (
     READ_SECONDS,
     DeniedError,
     OtherVersionError,
+    Version,
 )
 
 
@@ -88,9 +89,8 @@ class _BlobUpload(Upload):
         self.blob = self.store.blob(self.target.key)
         attributes = self._attributes()
         condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
-        if self.in_place:
-            assert self.old is not None
-            condition = _if_match(self.old)
+        if self.replaced is not None:
+            condition = _if_match(self.replaced)
         if self.planned_source.size <= WHOLE_BYTES:
             self._put(attributes | condition)
         else:
@@ -222,14 +222,14 @@ class _BlobUpload(Upload):
         writer = _writer_of(self.old)
         blob = writer.blob(self.old.location.key)
         headers: dict[str, str] = {}
-        options = _if_match(self.old) if self.old.version.tag else {}
+        options = _if_match(self.old.version) if self.old.version.tag else {}
         options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
         try:
             properties = writer.send(lambda: blob.get_blob_properties(**options))
         except MissingError:
             raise OtherVersionError from None
         if self.in_place:
-            _ensure_replaceable(properties)
+            _ensure_blob_replaceable(properties)
         # It is that of the old bytes.
         properties.content_settings.content_md5 = None
         carried: dict[str, Any] = {
@@ -376,8 +376,8 @@ class AzureWriter(CloudWriter):
             )
         return super().describe(error)
 
-    def ensure_replaceable(self, key: str) -> None:
-        _ensure_replaceable(self.send(self.blob(key).get_blob_properties))
+    def ensure_object_replaceable(self, key: str) -> None:
+        _ensure_blob_replaceable(self.send(self.blob(key).get_blob_properties))
 
 
 class _LeasedSignature(AzureSasCredential):
@@ -398,8 +398,8 @@ def _writer_of(old: ObjectSource) -> AzureWriter:
     return writer
 
 
-def _if_match(old: ObjectSource) -> dict[str, Any]:
-    return {"etag": old.version.tag or "*", "match_condition": MatchConditions.IfNotModified}
+def _if_match(version: Version) -> dict[str, Any]:
+    return {"etag": version.tag or "*", "match_condition": MatchConditions.IfNotModified}
 
 
 _LEASED = RefusedError(
@@ -408,7 +408,7 @@ _LEASED = RefusedError(
 )
 
 
-def _ensure_replaceable(blob: BlobProperties) -> None:
+def _ensure_blob_replaceable(blob: BlobProperties) -> None:
     """Raise RefusedError if a blob cannot be replaced, or its new version would lack an
     attribute."""
     kind = BlobType(blob.blob_type or BlobType.BLOCKBLOB).value

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
@@ -146,7 +146,7 @@ class CloudStore(ObjectStore):
         ensure_free(self, target, in_place)
         if in_place:
             with understanding_answers():
-                self.writer.ensure_replaceable(target.key)
+                self.writer.ensure_object_replaceable(target.key)
 
     def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
         writer = call_to_write(lambda: self.writer)
@@ -289,14 +289,11 @@ class CloudStore(ObjectStore):
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's
         messages contain whole URLs."""
-
-        def repeat() -> Answer:
-            return self._retries.call(request, _is_temporary, _is_unreachable)
-
+        repeat = partial(self._retries.call, request, _is_temporary, _is_unreachable)
+        if self._lease is not None:
+            repeat = partial(self._lease.call, repeat, _refusal_of)
         try:
-            if self._lease is None:
-                return repeat()
-            return self._lease.call(repeat, _refusal_of)
+            return repeat()
         except FileNotFoundError:
             raise MissingError("no such object") from None
         except (exceptions.BaseError, ValueError, OSError, TypeError) as error:

@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import (
@@ -45,6 +46,7 @@ from sbbf_tool.storage.objects.store import (
     ObjectStore,
     OtherVersionError,
     UnsupportedError,
+    Version,
     with_text_of,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
@@ -128,7 +130,11 @@ class Upload:
         """The source if it is an object of this service, whose bytes the service may copy."""
         if isinstance(source, ObjectSource) and source.location.service == target.service:
             self.old = source
-        self.in_place = self.old is not None and self.old.location == target
+        self.replaced: Version | None = None
+        """The version of the target that is replaced; None if the target must not exist."""
+        if self.old is not None and self.old.location == target:
+            self.replaced = self.old.version
+        self.in_place = self.replaced is not None
         self.warnings: list[str] = []
 
     def publish(self) -> list[str]:
@@ -317,7 +323,7 @@ class CloudWriter:
         self._retries = retries
         self._lease = lease
 
-    def ensure_replaceable(self, key: str) -> None:
+    def ensure_object_replaceable(self, key: str) -> None:
         """Raise RefusedError if the object is of a kind that cannot be replaced."""
         raise NotImplementedError
 
@@ -333,16 +339,13 @@ class CloudWriter:
         A request that removes what a run leaves is sent once, also after an interrupt. Raises
         errors of this package without secrets.
         """
-
-        def repeat() -> Answer:
-            return self._retries.call(request, self._is_temporary, self._is_unreachable)
-
+        repeat = partial(self._retries.call, request, self._is_temporary, self._is_unreachable)
+        if self._lease is not None:
+            repeat = partial(self._lease.call, repeat, self._refusal_of)
         try:
             if once:
                 return request()
-            if self._lease is None:
-                return repeat()
-            return self._lease.call(repeat, self._refusal_of)
+            return repeat()
         except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 

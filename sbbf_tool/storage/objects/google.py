@@ -96,7 +96,7 @@ class _GoogleUpload(Upload):
         condition = {"if_generation_match": 0}
         if self.in_place:
             assert old is not None
-            _ensure_replaceable(old)
+            _ensure_blob_replaceable(old)
             condition = {
                 "if_generation_match": old.generation,
                 "if_metageneration_match": old.metageneration,
@@ -301,8 +301,8 @@ class GoogleWriter(CloudWriter):
             self.send(lambda: blob.reload(**_ONCE))
         return blob
 
-    def ensure_replaceable(self, key: str) -> None:
-        _ensure_replaceable(self.find(key))
+    def ensure_object_replaceable(self, key: str) -> None:
+        _ensure_blob_replaceable(self.find(key))
 
 
 class _LeasedToken(google.auth.credentials.Credentials):
@@ -349,7 +349,7 @@ def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
     return b64encode(total.to_bytes(4, "big")).decode()
 
 
-def _ensure_replaceable(blob: Blob) -> None:
+def _ensure_blob_replaceable(blob: Blob) -> None:
     """Raise RefusedError if an object cannot be replaced, or its new version would lack an
     attribute."""
     # The library has no other name for the customer's key.

@@ -101,14 +101,10 @@ class S3Bucket(ObjectStore):
     def send(self, request: Callable[[], Answer]) -> Answer:
         """Return the answer to a request by botocore, which is repeated while its errors are
         temporary, and once with renewed credentials. Raises errors of this package."""
-
-        def repeat() -> Answer:
-            return self.retries.call(request, is_temporary, is_unreachable)
-
-        lease = self.lease
-        if lease is None:
-            return call(repeat, self.bucket)
-        return call(lambda: lease.call(repeat, refusal_of), self.bucket)
+        repeat = partial(self.retries.call, request, is_temporary, is_unreachable)
+        if self.lease is not None:
+            repeat = partial(self.lease.call, repeat, refusal_of)
+        return call(repeat, self.bucket)
 
     def _read(self, request: Callable[[], Answer], length: int = _USUAL_ANSWER_BYTES) -> Answer:
         """Return the answer to a request that changes nothing, as `send` does, within the time for

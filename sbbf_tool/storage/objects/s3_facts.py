@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Lock
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
-from sbbf_tool.storage.threads import holding
+from sbbf_tool.storage.threads import holding, waiting
 
 _UPLOADS_SECONDS = 60.0
 """How long the list of unfinished uploads of a prefix is used."""
 _MOST_PREFIXES = 1000
+_FIRST_SECONDS = 1.0
 
 
 class S3Facts:
@@ -31,9 +33,22 @@ class S3Facts:
         self.has_conditions: bool | None = None
         """Whether an object can be replaced on condition of its ETag; None before the first
         answer."""
-        self.first_write = Lock()
-        """Held by the write that finds out, so that a store without conditions does not refuse many
-        writes at once."""
+        self._first_write = Lock()
+        """Held by the write that finds out."""
+
+    @contextmanager
+    def first_write(self) -> Iterator[None]:
+        """Let the first write find out whether the store has conditions while the others wait, so
+        that a store without conditions does not refuse many writes at once."""
+        with ExitStack() as first:
+            if self.has_conditions is None:
+                # Only for a moment: an answer that does not come must not hold back the others.
+                with waiting():
+                    if self._first_write.acquire(timeout=_FIRST_SECONDS):
+                        first.callback(self._first_write.release)
+            if self.has_conditions is not None:
+                first.close()
+            yield
 
     @property
     def has_access_lists(self) -> bool:

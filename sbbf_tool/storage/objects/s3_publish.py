@@ -16,7 +16,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -58,11 +58,10 @@ from sbbf_tool.storage.objects.store import (
     Version,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
-from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, waiting
+from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running
 
 _ABORTS = 3
 _ABORT_PAUSE = 0.1
-_FIRST_SECONDS = 1.0
 _UNFINISHED = (
     "earlier unfinished uploads of the object remain: remove them with aws s3api "
     "abort-multipart-upload, or a lifecycle rule"
@@ -88,7 +87,7 @@ class S3Store(S3Bucket):
         it is open, without another request."""
         ensure_free(self, target, in_place)
 
-    def ensure_replaceable(self, version: Version) -> None:
+    def ensure_version_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
         attributes = version.attributes
         storage_class = attributes.get("StorageClass")
@@ -131,9 +130,8 @@ class _S3Upload(Upload):
 
     def write(self) -> None:
         self.attributes = self._attributes()
-        if self.in_place:
-            assert self.old is not None
-            self.store.ensure_replaceable(self.old.version)
+        if self.replaced is not None:
+            self.store.ensure_version_replaceable(self.replaced)
             if self.store.facts.count_unfinished_uploads(self.target.key):
                 # They cost money and are invisible.
                 self.warnings.append(_UNFINISHED)
@@ -232,20 +230,17 @@ class _S3Upload(Upload):
     def _clear_lost_uploads(self, upload_id: str, seconds: float) -> None:
         """Abort the uploads that were created meanwhile without an answer, if no other client has
         this key; otherwise add a warning that names them."""
-        uploads: list[dict[str, Any]] = []
+        # By the clock of the store.
+        times: dict[str, Any] = {}
         with suppress(SbbfError):
             answer = self.store.send(
                 lambda: self.store.client.list_multipart_uploads(
                     Bucket=self.target.bucket, Prefix=self.target.key
                 )
             )
-            uploads = [
-                upload
-                for upload in answer.get("Uploads", ())
-                if upload.get("Key") == self.target.key
-            ]
-        # By the clock of the store.
-        times = {upload.get("UploadId"): upload.get("Initiated") for upload in uploads}
+            for upload in answer.get("Uploads", ()):
+                if upload.get("Key") == self.target.key:
+                    times[upload.get("UploadId")] = upload.get("Initiated")
         begin = times.pop(upload_id, None)
         for other, initiated in times.items():
             is_earlier = begin and initiated and (begin - initiated).total_seconds() > seconds + 1
@@ -318,9 +313,8 @@ class _S3Upload(Upload):
         """Make the new object visible on a condition; if the store does not support conditions,
         check first and write without."""
         condition = {"IfNoneMatch": "*"}
-        if self.in_place:
-            assert self.old is not None
-            condition = {"IfMatch": self.old.version.tag or "*"}
+        if self.replaced is not None:
+            condition = {"IfMatch": self.replaced.tag or "*"}
 
         def write_object() -> None:
             is_supported = self._try_condition(lambda: write(condition))
@@ -333,36 +327,27 @@ class _S3Upload(Upload):
         """Send the conditional request; return False if the store does not support its
         condition."""
         if not self.in_place:
-            try:
-                self.send(write)
-            except UnsupportedError:
-                return False
-            return True
+            return self._is_supported(write)
         facts = self.store.facts
-        with ExitStack() as first:
-            if facts.has_conditions is None:
-                # Only for a moment: an answer that does not come must not hold back the others.
-                with waiting():
-                    is_first = facts.first_write.acquire(timeout=_FIRST_SECONDS)
-                if is_first:
-                    first.callback(facts.first_write.release)
-                if facts.has_conditions is not None:
-                    first.close()
+        with facts.first_write():
             if facts.has_conditions is False:
                 return False
-            try:
-                self.send(write)
-            except UnsupportedError:
-                facts.has_conditions = False
-                return False
-            facts.has_conditions = True
-            return True
+            is_supported = self._is_supported(write)
+            facts.has_conditions = is_supported
+            return is_supported
+
+    def _is_supported(self, write: Callable[[], object]) -> bool:
+        """Send a request; return whether the store supports it."""
+        try:
+            self.send(write)
+        except UnsupportedError:
+            return False
+        return True
 
     def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
-        now = self.store.version(self._place["Key"])
-        if self.in_place and (self.old is None or now != self.old.version):
-            raise OtherVersionError from None
-        if not self.in_place and now is not None:
+        if self.store.version(self.target.key) != self.replaced:
+            if self.in_place:
+                raise OtherVersionError from None
             raise exists_error() from None
         self.warnings.append(_UNCONDITIONAL)
         self.send(lambda: write({}))
@@ -370,10 +355,8 @@ class _S3Upload(Upload):
     def _is_stored(self, tag: str | None) -> bool:
         """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no
         hash of its bytes, as with SSE-KMS."""
-        now = self.store.version(self._place["Key"])
-        if now is None or now.size != self.planned_source.size:
-            return False
-        if self.in_place and self.old is not None and now == self.old.version:
+        now = self.store.version(self.target.key)
+        if now is None or now == self.replaced or now.size != self.planned_source.size:
             return False
         if tag is None or _strip_quotes(now.tag or "") != tag:
             raise UnreadableError(
@@ -388,7 +371,7 @@ class _S3Upload(Upload):
         for tries in range(1, _ABORTS + 1):
             try:
                 with suppress(MissingError):
-                    call(abort, self._place["Bucket"])
+                    call(abort, self.target.bucket)
                 return
             except SbbfError as error:
                 if tries < _ABORTS and not isinstance(error, DeniedError):

@@ -146,7 +146,7 @@ class ObjectStore(ABC):
         hint = "write to a local file, verify it, and copy it there"
         raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
 
-    def ensure_replaceable(self, version: Version) -> None:
+    def ensure_version_replaceable(self, version: Version) -> None:
         """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be
         replaced."""
         return

@@ -96,11 +96,11 @@ def ensure_writable(target: str, in_place: bool) -> None:
         store_of(location).ensure_writable(location, in_place)
 
 
-def ensure_replaceable(source: Source) -> None:
+def ensure_version_replaceable(source: Source) -> None:
     """Raise RefusedError if the open version of an object is of a kind that cannot be replaced."""
     if isinstance(source, ObjectSource):
         with ErrorPlace(source.name):
-            source.store.ensure_replaceable(source.version)
+            source.store.ensure_version_replaceable(source.version)
 
 
 def replace_object(

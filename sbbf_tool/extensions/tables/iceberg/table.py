@@ -14,15 +14,15 @@ import os
 import secrets
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
+from sbbf_tool.extensions.avro.file import AvroHeader
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.carried_deletes import Copied, carry_deletes
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
@@ -86,12 +86,6 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
             file=source.name,
             hint="rewrite the manifests first",
         )
-
-
-class _NewManifest(NamedTuple):
-    record: dict[str, Any]
-    """For the manifest list."""
-    numbers: ManifestRewrite
 
 
 class Publication:
@@ -158,37 +152,21 @@ class Publication:
         header, manifests = scan.read_manifest_list(state, snapshot)
         deletes = scan.read_deletes(state, manifests)
         files = self._find_present(state, manifests, deletes)
-        copies = {key: self._copy(state, file) for key, file in files.items()}
+        copies = {file.location: self._copy(state, file) for file in files.values()}
         pending = self._pending.items()
-        vanished = tuple(copy.old_path for key, copy in pending if key not in copies)
-        if header is None or not copies:
+        vanished = tuple(copy.old_path for key, copy in pending if key not in files)
+        if header is None or not files:
             return Commit(f"snapshot {snapshot.id}", 0, vanished, attempt)
         new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), read_clock())
         undo = self._source.undo(snapshot.id)
-        commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, undo)
-        names = f"{uuid.uuid4()}"
+        commit = Commit(f"snapshot {new.id}", len(files), vanished, attempt, undo)
         with NewFiles(state.files) as scratch:
-            copied = {
-                files[key].location: Copied(files[key], copy.new_path)
-                for key, copy in copies.items()
-            }
-            carried = carry_deletes(
-                deletes,
-                copied,
-                metadata.format_version,
-                partial(scan.find_live, state, manifests),
-                partial(_create, scratch, state),
-            )
+            create = partial(_create, scratch, state)
+            find_live = partial(scan.find_live, state, manifests)
+            carried = carry_deletes(deletes, copies, metadata.format_version, find_live, create)
             commit = commit._replace(new_names=scratch.names())
-            changes = {DATA: _replace_files(copies), DELETES: carried}
-            rewritten = self._rewrite(state, manifests, changes, new, scratch, names)
-            records = {path: manifest.record for path, manifest in rewritten.items()}
-            with ErrorPlace(snapshot.manifest_list):
-                data, rows = build_manifest_list(metadata, header, manifests, records, new)
-            location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
-            _create(scratch, state, location, data)
-            rewrites = [manifest.numbers for manifest in rewritten.values()]
-            record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
+            changes = {DATA: self._replace_files(copies.values()), DELETES: carried}
+            record = self._write_snapshot(state, header, manifests, changes, new, attempt, create)
             self._publish(state, record, commit, scratch)
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
@@ -199,29 +177,39 @@ class Publication:
         if change_properties(before, properties) != before:
             self._source.commit(state, None, properties)
 
-    def _rewrite(
+    def _write_snapshot(
         self,
         state: TableState,
+        header: AvroHeader,
         manifests: Sequence[ManifestFile],
         changes: Mapping[int, EntryChanges],
         new: NewSnapshot,
-        scratch: NewFiles,
-        names: str,
-    ) -> dict[str, _NewManifest]:
-        """Write the new manifests, whose names begin with `names`; return them by the path of the
-        manifest that each replaces."""
-        rewritten: dict[str, _NewManifest] = {}
+        attempt: int,
+        create: Callable[[str, bytes], None],
+    ) -> dict[str, Any]:
+        """Write the manifests with these changes and the manifest list; return the record of the
+        snapshot."""
+        metadata = state.metadata
+        names = f"{uuid.uuid4()}"
+        records: dict[str, dict[str, Any]] = {}
+        rewrites: dict[str, ManifestRewrite] = {}
         for file in manifests:
             changed = changes[file.content]
             if changed.keys().isdisjoint(self._entry_ids(state, file)):
                 continue
             manifest = scan.open_manifest(state, file)
             data, record, numbers = rewrite_manifest(manifest, changed, new)
-            location = join(state.metadata_folder, f"{names}-manifest{len(rewritten)}.avro")
-            _create(scratch, state, location, data)
+            location = join(state.metadata_folder, f"{names}-manifest{len(records)}.avro")
+            create(location, data)
             record |= {"manifest_path": location, "manifest_length": len(data)}
-            rewritten[file.path] = _NewManifest(record, numbers)
-        return rewritten
+            records[file.path] = record
+            rewrites[file.path] = numbers
+        assert metadata.current is not None
+        with ErrorPlace(metadata.current.manifest_list):
+            data, rows = build_manifest_list(metadata, header, manifests, records, new)
+        location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
+        create(location, data)
+        return build_snapshot(metadata, [*rewrites.values()], new, location, rows, self._change)
 
     def _entry_ids(self, state: TableState, manifest: ManifestFile) -> Iterator[EntryId]:
         """Yield the ids of the entries of a manifest that a commit may replace."""
@@ -281,20 +269,19 @@ class Publication:
             )
         return self._files_of_manifest[manifest.path]
 
-    def _copy(self, state: TableState, file: DataFileKey) -> Replacement:
+    def _copy(self, state: TableState, file: DataFileKey) -> Copied:
         """Return the copy of a pending file with its location, as the table spells its folders."""
-        replacement = self._pending[file.key]
         folders = (parent(file.location), state.data_folder)
-        return replace(replacement, new_path=location_of(replacement.new_path, folders))
+        return Copied(file, location_of(self._pending[file.key].new_path, folders))
 
-
-def _replace_files(copies: Mapping[str, Replacement]) -> EntryChanges:
-    """Return what becomes of the entries of data files, given by identity."""
-    changes: dict[EntryId, EntryChange] = {}
-    for key, copy in copies.items():
-        fields = {"file_path": copy.new_path, "file_size_in_bytes": copy.new_bytes}
-        changes[key, None] = EntryChange(True, (fields,))
-    return changes
+    def _replace_files(self, copies: Iterable[Copied]) -> EntryChanges:
+        """Return what becomes of the entries of data files."""
+        changes: dict[EntryId, EntryChange] = {}
+        for file, new_location in copies:
+            new_bytes = self._pending[file.key].new_bytes
+            fields = {"file_path": new_location, "file_size_in_bytes": new_bytes}
+            changes[file.key, None] = EntryChange(True, (fields,))
+        return changes
 
 
 def _choose_id(snapshots: Mapping[int, object]) -> int:
