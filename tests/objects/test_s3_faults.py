@@ -67,6 +67,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 threads._CLEANUP_SECONDS = 60
 main()
 """
+# And the answers to requests that are under way take longer than it waits for these.
+PATIENT = f"""
+from sbbf_tool.running import local
+from sbbf_tool.storage.objects import conditional
+local.STOP_SECONDS = conditional.STOP_SECONDS = 60
+{PROGRAM}
+"""
 
 
 def killed_at(bucket: Bucket, url: str, step: str, number: int) -> int:
@@ -81,7 +88,7 @@ def killed_at(bucket: Bucket, url: str, step: str, number: int) -> int:
 
     bucket.proxy.fault = kill
     with bucket.proxy.draining():
-        command = [sys.executable, "-c", PROGRAM, "add-filter", url, "-c", "id", "--in-place"]
+        command = [sys.executable, "-c", PATIENT, "add-filter", url, "-c", "id", "--in-place"]
         running.append(
             subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         )
