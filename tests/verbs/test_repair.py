@@ -32,6 +32,7 @@ from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.storage.append import journal_of
+from support.calls import call
 from support.corpus_edits import edit_footer
 from support.defects import DEFECTS, SOUND
 from support.samples import listing
@@ -209,3 +210,15 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     with pytest.raises(SbbfError, match="nothing was changed"):
         repair(path, in_place=True)
     assert listing(tmp_path) == before
+
+
+@each("options, expected, line", [
+    (["--dry-run"], 1, "2 files: 2 done; 8 filters would be repaired, 0 findings remaining"),
+    ([], 0, "2 files: 2 done; 8 filters repaired, 0 findings remaining"),
+])  # fmt: skip
+def test_a_run_says_whether_files_were_changed(options, expected, line, tmp_path, capsys):
+    for name in ("a", "b"):
+        DEFECTS["missing-length"].make(tmp_path / f"{name}.parquet")
+    code, out, _ = call(capsys, "repair", tmp_path, "--in-place", *options)
+    assert code == expected
+    assert line in out.splitlines()
