@@ -182,21 +182,15 @@ class GivenNames:
         for field in ("file", "output"):
             if getattr(report, field, None) == row.path:
                 names[field] = path
-
-        def renamed(fix: Fix | None) -> Fix | None:
-            if fix is None or fix.files != (row.path,):
-                return fix
-            return replace(fix, files=(path,))
-
         findings = [
-            replace(finding, file=path, fix=renamed(finding.fix))
+            replace(finding, file=path, fix=_rename(finding.fix, row.path, path))
             for finding in getattr(report, "findings", ())
         ]
         if findings:
             names["findings"] = tuple(findings)
         undo = getattr(report, "undo", None)
         if undo is not None:
-            names["undo"] = renamed(undo)
+            names["undo"] = _rename(undo, row.path, path)
         if report is not None:
             report = replace(report, **names)
         if isinstance(row.error, SbbfError) and row.error.file == row.path:
@@ -225,6 +219,13 @@ class GivenNames:
         if base == folder:
             return given
         return os.path.join(given, os.path.relpath(folder, base))
+
+
+def _rename(fix: Fix | None, path: str, name: str) -> Fix | None:
+    """Return a fix of the file `path` as one of the file `name`; other fixes as they are."""
+    if fix is None or fix.files != (path,):
+        return fix
+    return replace(fix, files=(name,))
 
 
 def measure_again(files: DataFrame) -> DataFrame:

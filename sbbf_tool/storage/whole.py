@@ -84,6 +84,7 @@ def _open_new(name: str, overwrite: bool, mode: int) -> AbstractContextManager[i
         descriptor = _own_descriptor(name)
         if descriptor is not None:
             return _Unbuffered(os.dup(descriptor), "wb")
+        # The descriptors of another process too may lead to a file, which nothing must replace.
         if not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/")):
             return _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb")
         if not os.access(real, os.W_OK):
