@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from inspect import signature
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
@@ -45,6 +46,7 @@ _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _RPC_DETAILS = re.compile(r'details = "(.*)"')
 _LOST_WORKER = "Python worker exited unexpectedly"
 _SECONDS_TO_END = 2
+_SECONDS_OF_LAUNCHER = 10
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _AGAIN = "files that are published stay changed; run the command again"
@@ -281,14 +283,26 @@ def cancel_all_jobs(spark: SparkSession) -> None:
 
 
 def end_starting_jvm(interrupt: BaseException) -> None:
-    """Kill the JVM for which PySpark waited when it was interrupted.
+    """Kill the JVM for which PySpark waited when it was interrupted, and wait until the processes
+    that launch it have ended too.
 
-    It would otherwise run for ever, and print that the folder of its answer is gone.
+    It would otherwise run for ever, and print that the folder of its answer is gone. The launcher's
+    shell starts a Java to get the command of the JVM; that shell is not killed, and would print
+    that the home which `home_without_vector_module` created is gone.
     """
     for frame, _ in walk_tb(interrupt.__traceback__):
         process = frame.f_locals.get("proc")
         if frame.f_code.co_name == "launch_gateway" and process is not None:
             process.kill()
+            _wait_for_readers(process.stdin)
+
+
+def _wait_for_readers(pipe: IO[bytes]) -> None:
+    """Wait until no process has the end of this pipe open from which one reads: PySpark gives it to
+    the launcher as standard input, and all its processes inherit it."""
+    readers = select.poll()
+    readers.register(pipe, 0)
+    readers.poll(_SECONDS_OF_LAUNCHER * 1000)
 
 
 @contextmanager

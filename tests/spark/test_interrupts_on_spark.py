@@ -63,6 +63,33 @@ def test_an_interrupt_while_the_driver_starts_leaves_no_jvm(tmp_path, number):
     assert line.startswith("sbbf: interrupted")
 
 
+def test_the_launcher_ends_before_the_java_home_is_removed(tmp_path, monkeypatch):
+    """Bash reads the file BASH_ENV before it opens its script, here that which replaces `java`; so
+    the script is opened after the interrupt."""
+    lake = small_files(tmp_path / "lake", 1)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    waits = tmp_path / "waits"
+    slow = tmp_path / "slow.sh"
+    slow.write_text(
+        f"""if grep -q quiet-java /proc/$$/cmdline && grep -q launcher.Main /proc/$$/cmdline
+then
+    touch {waits}
+    sleep 2
+fi
+"""
+    )
+    monkeypatch.setenv("BASH_ENV", str(slow))
+    with Run(lake, scratch, "-c", "id", master="local[2]") as run:
+        assert run.wait_until(waits.exists), run.read_output()
+        processes = run.descendants()
+        os.kill(run.process.pid, signal.SIGTERM)
+        assert run.process.wait(120) == 128 + signal.SIGTERM, run.read_output()
+        wait_for_end(processes)
+        (line,) = run.read_output().splitlines()
+    assert line.startswith("sbbf: interrupted")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_names_what_it_has_changed(tmp_path, number):
     """Rows of tasks that have ended arrive while others run."""
