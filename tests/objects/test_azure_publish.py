@@ -90,6 +90,8 @@ def test_a_leased_blob_is_refused(container):
     with pytest.raises(RefusedError, match="the object is leased"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert container.proxy.uploaded == 0
+    with pytest.raises(RefusedError, match="the object is leased"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True, dry_run=True)
 
 
 def test_other_kinds_of_blobs_are_refused(container):
