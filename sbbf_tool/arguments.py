@@ -47,6 +47,18 @@ class QuotedText(str):
     __slots__ = ()
 
 
+class TypedText(QuotedText):
+    """A value in quotes after the name of a type. Engines convert text to compare it."""
+
+    __slots__ = ()
+
+
+class UnquotedText(str):
+    """A value that a condition has without quotes. Engines convert text to compare it."""
+
+    __slots__ = ()
+
+
 def as_values(values: Any) -> list[Any]:
     """Return the values of an argument that takes one value or an iterable of them, as `as_value`
     does.

@@ -63,7 +63,7 @@ _AFTER_CONDITION = ("GROUP", "ORDER", "LIMIT", "OFFSET", "FETCH")
 
 
 class Token(NamedTuple):
-    """A token of the text; its kind is text, number, boolean, name, sign, or end."""
+    """A token of the text; its kind is text, typed, number, boolean, name, sign, or end."""
 
     kind: str
     text: str
@@ -75,7 +75,7 @@ class Token(NamedTuple):
 
     @property
     def is_literal(self) -> bool:
-        return self.kind in ("text", "number", "boolean")
+        return self.kind in ("text", "typed", "number", "boolean")
 
 
 def parse_condition(text: str) -> Expression:
@@ -399,7 +399,7 @@ class _Parser:
             return token._replace(kind="boolean")
         follows = self._peek()
         if follows.kind == "text" and token.is_word(*_TYPES):
-            return self._next()
+            return self._next()._replace(kind="typed")
         if token.is_word("CASE"):
             self._skip_until("END")
             self._expect("END")
@@ -443,9 +443,10 @@ def _join_group(parts: list[Expression]) -> Expression:
 
 
 def _constant_of(token: Token) -> Constant:
-    if token.kind == "text":
-        return Constant(token.text[1:-1].replace("''", "'"))
-    return Constant(token.text, token.kind)
+    text = token.text
+    if token.kind in ("text", "typed"):
+        text = text[1:-1].replace("''", "'")
+    return Constant(text, token.kind)
 
 
 def _in_backticks(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sbbf_tool.arguments import QuotedText
+from sbbf_tool.arguments import QuotedText, TypedText, UnquotedText
 from sbbf_tool.errors import UsageError
 
 _SHOWN_CHARACTERS = 60
@@ -26,7 +26,8 @@ class Constant(NamedTuple):
 
     text: str
     kind: str = "text"
-    """text, number or boolean, as it is written."""
+    """text, number or boolean, as it is written; typed for text after the name of a type, such as
+    DATE '2026-01-01'."""
 
 
 class Comparison(NamedTuple):
@@ -168,6 +169,9 @@ class ColumnValues(NamedTuple):
     """None is null."""
 
 
+_VALUES = {"text": QuotedText, "typed": TypedText}
+
+
 @lru_cache(maxsize=64)
 def values_in(expression: Expression) -> ColumnValues | None:
     """Return the values that =, IN and IS NULL look for; None for other conditions. Cached, so that
@@ -176,13 +180,11 @@ def values_in(expression: Expression) -> ColumnValues | None:
         return ColumnValues(expression.column, (None,))
     if not isinstance(expression, Comparison) or expression.sign != "=":
         return None
-    texts: dict[str, str] = {}
-    for constant in expression.constants:
-        if constant.kind == "text":
-            texts[constant.text] = QuotedText(constant.text)
-        else:
-            texts.setdefault(constant.text, constant.text)
-    return ColumnValues(expression.column, tuple(texts.values()))
+    values = []
+    for constant in dict.fromkeys(expression.constants):
+        kind = _VALUES.get(constant.kind, UnquotedText)
+        values.append(kind(constant.text))
+    return ColumnValues(expression.column, tuple(values))
 
 
 def ensure_answered(expression: Expression, reason: str, hint: str) -> None:

@@ -15,7 +15,7 @@ from operator import le
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.texts import Integers, Texts
+from sbbf_tool.file.texts import Integers, Texts, UnquotedTexts
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
@@ -260,7 +260,7 @@ def _are_ascending(keys: Sequence[Any]) -> bool:
 
 def _are_plain_text(column: Column, texts: Texts) -> bool:
     """Return whether the bytes of each text are those that the column stores."""
-    if isinstance(texts, Integers):
+    if isinstance(texts, Integers | UnquotedTexts):
         return False
     if not literals.may_be_text(column) or column.reading.char_length:
         return False

@@ -281,8 +281,8 @@ def _find_keys(file: ParquetFile, column: Column, part: Comparison) -> tuple[Key
 
 
 def fits(column: Column, constant: Constant) -> bool:
-    """Return whether a constant is written as values of the column are. Readers convert a number
-    that is compared with text, in ways of their own."""
+    """Return whether a constant is written as values of the column are. Readers convert text that
+    is compared with a number or a date, in ways of their own."""
     if constant.kind == "text":
         return True
     if constant.kind == "boolean":

@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sbbf_tool.arguments import QuotedText
+from sbbf_tool.arguments import QuotedText, TypedText, UnquotedText
 from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.predicates import ONLY_NULL, Comparison, Constant, IsNull, Truth, any_of
@@ -73,8 +73,9 @@ def _orders_of_constant(
         is_text = isinstance(key, str)
     if stored is None:
         return None
-    if constant.kind == "text":
-        return orders_of(stored, QuotedText(constant.text), type_name)
+    if constant.kind in ("text", "typed"):
+        quoted = QuotedText if constant.kind == "text" else TypedText
+        return orders_of(stored, quoted(constant.text), type_name)
     if constant.kind != "number" or not is_text:
         return orders_of(stored, constant.text, type_name)
     orders = _orders_of_numbers(stored, constant.text)
@@ -113,7 +114,16 @@ def orders_of(stored: str, value: object, type_name: str | None) -> Orders:
         number = int(type(key[0]) is bool)
         if _is_rounded(stored_key[number], key[number]):
             return _order(stored_key, key) | EQUAL
+    is_converted = isinstance(key, str) and isinstance(value, TypedText | UnquotedText)
+    if is_converted and _shape(stored) != _shape(text):
+        return ANY_ORDER
     return _order(stored_key, key)
+
+
+def _shape(text: str) -> str:
+    """Return text with all its digits alike. Texts of one shape have the order of the numbers or
+    dates to which engines convert them."""
+    return re.sub(r"\d", "0", text)
 
 
 def is_certainly_equal(stored: str, value: object, type_name: str | None) -> bool:

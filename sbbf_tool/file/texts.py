@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import overload
 
-from sbbf_tool.arguments import QuotedText, as_values
+from sbbf_tool.arguments import QuotedText, UnquotedText, as_values
 
 _MANY_TEXTS = 1000
 """Texts that are worth one block."""
@@ -122,6 +122,22 @@ class QuotedTexts(Texts):
         return QuotedText(text)
 
 
+class UnquotedTexts(Texts):
+    """Values that a condition has without quotes."""
+
+    __slots__ = ()
+
+    def _value_of(self, text: str) -> str:
+        return UnquotedText(text)
+
+
+_BLOCKS: dict[type, type[Texts]] = {
+    str: Texts,
+    QuotedText: QuotedTexts,
+    UnquotedText: UnquotedTexts,
+}
+
+
 def text_of(value: object) -> str:
     """Return how a value is reported that no column gives a notation."""
     return "null" if value is None else str(value)
@@ -142,14 +158,14 @@ def values_of(values: object) -> Sequence[object]:
     if kinds == {int} and max(map(abs, items[nulls:])) <= _LARGEST:
         encoded = [b"%d" % item for item in items[nulls:]]
         return Integers.of([encoded], nulls)
-    if kinds not in ({str}, {QuotedText}):
+    block = _BLOCKS.get(kinds.pop()) if len(kinds) == 1 else None
+    if block is None:
         return items
     try:
         encoded = [item.encode("utf-8", "surrogateescape") for item in items[nulls:]]
     except UnicodeEncodeError:
         # A surrogate that stands for no byte. The notations refuse it.
         return items
-    block = Texts if kinds == {str} else QuotedTexts
     return block.of([encoded], nulls)
 
 

@@ -16,7 +16,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import QuotedText, as_value
+from sbbf_tool.arguments import QuotedText, TypedText, UnquotedText, as_value
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import normal_form
 from sbbf_tool.parquet import int96
@@ -130,6 +130,8 @@ def parse_object(column: Column, value: object) -> Literal:
         return parse(column, None)
     if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, str(value))
+    if converts_text(column, value):
+        return Literal(str(value), verdict=CANNOT_SAY, note=CONVERTED)
     if isinstance(value, str):
         return _as_converted(value, parse(column, str(value)))
     is_text = notation_of(column) is TEXT
@@ -149,6 +151,15 @@ def parse_object(column: Column, value: object) -> Literal:
             hint="give a Decimal or text: a float is rounded" if is_rounded else None,
         )
     return parse(column, written)
+
+
+CONVERTED = "readers convert the text of the column to compare it; write text in single quotes"
+
+
+def converts_text(column: Column, value: object) -> bool:
+    """Return whether readers convert the text of a column, in ways of their own, to compare it with
+    this value of a condition."""
+    return isinstance(value, TypedText | UnquotedText) and may_be_text(column)
 
 
 def _as_converted(text: str, literal: Literal) -> Literal:

@@ -53,7 +53,7 @@ def find_keys(column: Column, text: str, kind: str, *, is_strict: bool) -> KeyRa
     """Return the keys of a written value; None if the column has no order, or readers convert the
     value in ways of their own. Unless `is_strict`, a DOUBLE may be a FLOAT in other files.
 
-    `kind` is text, number or boolean, as the value is written. Raises UsageError if it is no value
+    `kind` is that of `predicates.Constant`. Raises UsageError if it is no value
     of the column.
     """
     reading = column.reading
@@ -75,7 +75,7 @@ def find_keys(column: Column, text: str, kind: str, *, is_strict: bool) -> KeyRa
         if notation is DECIMALS and column.logical is not None:
             scale = column.logical.scale
         key = Fraction(number) * 10**scale
-        if kind == "text" and key.denominator > 1:
+        if kind != "number" and key.denominator > 1:
             # Engines round text to a value of the column, a number they compare as it is.
             return None
         return KeyRange(key, key)

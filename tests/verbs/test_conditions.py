@@ -469,6 +469,62 @@ def test_engines_round_text_and_compare_numbers(one_row, column, constant, compa
         assert is_found or not Probe.of(condition, rows=True)(one_row).rows
 
 
+CONVERTED = [
+    ("05", "5"),
+    (" 5", "5"),
+    ("5", "+5"),
+    ("5.0", "DECIMAL '5'"),
+    ("T", "true"),
+    ("2020-1-1", "DATE '2020-01-01'"),
+    ("2020-01-01", "TIMESTAMP '2020-01-01 00:00:00'"),
+    ("0123456789abcdef0123456789abcdef", "UUID '01234567-89ab-cdef-0123-456789abcdef'"),
+]
+
+
+@each("condition", ["t = {}", "{} = t", "t IN ({0}, {0})", "t = {} OR t = '7'", "t = {} AND n = 1"])
+@each("stored, constant", CONVERTED)
+def test_engines_convert_text_to_compare_it(tmp_path, stored, constant, condition):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": [stored], "n": [1]}), path)
+    add_filters(path, ["t", "n"], in_place=True)
+    condition = condition.format(constant)
+    if constant != "DECIMAL '5'":  # it is a decimal without fraction, and the text is rounded
+        query = f"SELECT 1 FROM '{path}' WHERE {condition}"
+        assert duckdb.connect().execute(query).fetchall()
+    for options in ({}, {"confirm": True}, {"filters_only": True}):
+        assert not Probe.of(condition, **options)(path).is_absent
+    report = Probe.of(condition, rows=True)(path)
+    assert not report.is_absent
+    assert not report.rows
+    (note,) = report.notes
+    assert note.endswith("write text in single quotes")
+
+
+@each("condition", ["k = {}", "n = 1 AND k = {}", "k IN ({0}, {0})"])
+@each("stored, constant", [("05", "5"), ("2020-1-1", "DATE '2020-01-01'")])
+def test_engines_convert_the_text_of_a_partition(tmp_path, stored, constant, condition):
+    folder = tmp_path / "t"
+    for k in (stored, "3", "2019-12-31"):
+        rows = pa.table({"n": [1], "k": [k]})
+        deltalake.write_deltalake(folder, rows, partition_by=["k"], mode="append")
+    answers = {
+        outcome.path.partition("k=")[2].partition("/")[0]: outcome.report.is_absent
+        for outcome in run(Probe.of(condition.format(constant)), str(folder))
+    }
+    assert not answers[stored]
+    assert answers["3" if constant == "5" else "2019-12-31"]
+
+
+def test_many_numbers_beside_text(tmp_path: Path) -> None:
+    """More than a thousand are one block."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"t": ["x"], "n": [3000]}), path)
+    add_filters(path, ["t", "n"], in_place=True)
+    numbers = ", ".join(map(str, range(2000)))
+    assert not Probe.of(f"t IN ({numbers})")(path).is_absent
+    assert Probe.of(f"n IN ({numbers})")(path).is_absent
+
+
 @each("sign", ["<", "<=", ">", ">="])
 def test_a_row_that_depends_on_rounding_is_not_listed(tmp_path: Path, sign: str) -> None:
     """Engines compare with 0.1 in single precision, or in double precision."""

@@ -18,6 +18,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import query_row_group, query_statistics, without_statistics
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
+from sbbf_tool.parquet.literals import CONVERTED, converts_text
 from sbbf_tool.storage.inputs import FileIn
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.source import LocalSource
@@ -109,6 +110,8 @@ def _make_question(column: Column, value: object) -> Question:
             "values inside lists and maps cannot be queried in query engines",
             place=f"column {column.name}",
         )
+    if converts_text(column, value):
+        raise UsageError(CONVERTED, place=f"column {column.name}")
     question = question_of(column, (value,))
     if question.literals[0].is_null:
         raise UsageError("null cannot be queried in query engines: filters hold no nulls")
