@@ -80,6 +80,23 @@ def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     assert (verdicts["session"], verdicts["amount"]) == ("add", "no gain")
 
 
+def test_queries_on_partitions_count_the_files_in_them(tmp_path, capfd):
+    for k in (1, 2):
+        folder = tmp_path / f"k={k}"
+        folder.mkdir()
+        pq.write_table(pa.table({"id": range(30)}), folder / "a.parquet", row_group_size=10)
+    queries = ("k = 1 AND id = 15", "k = 3", "id = 15")
+    options = [word for query in queries for word in ("--query", query)]
+    assert run(["advise", str(tmp_path), *options, "--format", "json"]) == 0
+    counts = [
+        (query["row_groups"], query["after_statistics"])
+        for query in json.loads(capfd.readouterr().out)["queries"]
+    ]
+    assert counts == [(3, 1), (0, 0), (6, 2)]
+    assert run(["advise", str(tmp_path), "--query", "z = 1"]) == 2
+    assert "there is no column 'z'" in capfd.readouterr().err
+
+
 def test_kept_filters_that_are_weaker_than_the_target_are_named(events, capfd):
     assert run(["add-filter", str(events), "-c", "user_id", "--fpp", "0.3", "--in-place"]) == 0
     line = "weaker than the target: filters of user_id; add-filter --rebuild weak rebuilds them"

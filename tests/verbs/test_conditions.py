@@ -469,6 +469,23 @@ def test_engines_round_text_and_compare_numbers(one_row, column, constant, compa
         assert is_found or not Probe.of(condition, rows=True)(one_row).rows
 
 
+def test_a_double_may_be_a_single_in_other_files(tmp_path: Path) -> None:
+    single = pa.array([0.1], pa.float32())
+    pq.write_table(pa.table({"d": single}), tmp_path / "a.parquet")
+    path = tmp_path / "b.parquet"
+    pq.write_table(pa.table({"d": single.cast(pa.float64())}), path)
+    verb = Probe.of("d <= 0.1")
+    assert verb(path).is_absent
+    for outcome in run(verb, str(tmp_path)):
+        assert outcome.report is not None, outcome.reason
+        assert not outcome.report.is_absent
+
+
+def test_a_subquery_is_named_as_unanswered(path: Path) -> None:
+    report = Probe.of("n > 9 AND EXISTS (SELECT 1 FROM t)")(path)
+    assert report.notes == ("nothing answers EXISTS (SELECT 1 FROM t): any row may satisfy it",)
+
+
 CONVERTED = [
     ("05", "5"),
     (" 5", "5"),

@@ -116,9 +116,10 @@ def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:
     assert (
         after["id"],
         after["commitKind"],
+        after["commitIdentifier"],
         after["deltaRecordCount"],
         after["totalRecordCount"],
-    ) == (4, "COMPACT", 0, 150)
+    ) == (4, "COMPACT", (1 << 63) - 1, 0, 150)
     carried = (
         "version",
         "schemaId",

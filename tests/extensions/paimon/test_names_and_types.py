@@ -127,6 +127,11 @@ def test_names_of_directories() -> None:
     assert display_value(values[4], types[4]) == "0.1"
     assert build_segments(["x"], types[1:2], [19782], "NONE", legacy=False) == ["x=2024-02-29"]
     assert build_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
+    minute = parse_type_text("TIMESTAMP(3)")
+    for millis, text in ((0, ""), (1000, "%3A01"), (20, "%3A00.020")):
+        of_minute: list[Value] = [Timestamp(millis, 0)]
+        (segment,) = build_segments(["x"], [minute], of_minute, "NONE", legacy=True)
+        assert segment == f"x=1970-01-01T00%3A00{text}"
 
 
 TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
