@@ -69,7 +69,10 @@ def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
 
 def test_a_dry_run_adds_at_least_what_the_run_adds(lake: Path, capsys):
     planned = call(capsys, "apply")[1][-1]["totals"]
+    before = sum(path.stat().st_size for path in lake.rglob("*.parquet"))
     done = call(capsys, "apply", "--in-place")[1][-1]["totals"]
+    after = sum(path.stat().st_size for path in lake.rglob("*.parquet"))
+    assert done["bytes_added"] == after - before
     assert 0 < done["bytes_added"] <= planned["bytes_added"] <= done["bytes_added"] + 12 * 128
     assert planned["estimated_bytes"] < planned["bytes_added"]
 

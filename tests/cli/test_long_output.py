@@ -101,6 +101,20 @@ def test_errors_of_many_files_fit_two_screens(name, tmp_path, capfd):
     assert codes == [3, 3]
 
 
+@each("options, are_counted", [((), True), (("--all",), False), (("--quiet",), False)])
+def test_warnings_of_many_files_are_counted(options, are_counted, tmp_path, capfd):
+    for number in range(MOST_FILES + 5):
+        path = tmp_path / f"{number:04}.parquet"
+        pq.write_table(pa.table({"id": [1]}), path)
+        for link in range(number + 1):  # each warning is another one
+            path.with_suffix(f".{link}").hardlink_to(path)
+    assert run(["add-filter", str(tmp_path), "-c", "id", "--in-place", *options]) == 0
+    lines = capfd.readouterr().err.splitlines()
+    warnings = [line for line in lines if "warning: " in line]
+    assert len(warnings) == {(): MOST_FILES, ("--all",): MOST_FILES + 5}.get(options, 0)
+    assert ("sbbf: and 5 more warnings; --all shows them" in lines) == are_counted
+
+
 @pytest.fixture(scope="module")
 def large_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Files of CHUNKS chunks, each with a filter."""
