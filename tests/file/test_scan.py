@@ -236,6 +236,19 @@ def test_the_smallest_numbers_of_float16(tmp_path):
         assert compare(verb, [path]) == (1, not is_stored, 0)
 
 
+@each("low, high", [(-300, 255), (50, 255), (-256, -128), (-129, 128)])
+def test_the_sign_of_decimals_is_in_their_first_byte(tmp_path, low, high):
+    """In two bytes, 255 has the first bit of its second byte set."""
+    ids = pa.array(map(Decimal, (low, high)), pa.decimal128(4, 0))
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ids}), path)
+    for value in (-301, -257, -200, -100, 0, 100, 200, 300, low, high):
+        is_between = low <= value <= high
+        verb = Probe("id", [Decimal(value)])
+        # Without a filter, a file that its bounds do not exclude is opened.
+        assert compare(verb, [path]) == ((0, 0, 1) if is_between else (1, 1, 0))
+
+
 @each("name", ["min", "max", "min_value", "max_value"])
 def test_bounds_contradict_a_chunk_of_nulls(tmp_path, name):
     path = write(tmp_path / "a.parquet", [5, 7])
