@@ -203,6 +203,21 @@ def test_columns_that_a_table_has_renamed(change, tmp_path, capsys):
     catalog.close()
 
 
+@each(
+    "condition, code",
+    [("v = 5", 0), ("v IN (5, 6)", 0), ("v = DATE '2020-01-01'", 0), ("v = '5'", 1)],
+)
+def test_constants_to_which_engines_convert_text(condition, code, tmp_path, capsys):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(pa.table({"v": ["05", "2020-1-1"]}), lake / "a.parquet")
+    index = tmp_path / "lake.sbbfx"
+    build_index(lake, "v", index)
+    for place in (lake, index):
+        assert sbbf(["probe", str(place), condition, "--confirm"]) == code
+    assert sbbf(["probe", str(index), condition, "--quick"]) == code
+
+
 def test_files_that_a_run_skips_are_listed(tmp_path, capsys):
     lake, index = tmp_path / "lake", str(tmp_path / "lake.sbbfx")
     (tmp_path / "other").mkdir()
